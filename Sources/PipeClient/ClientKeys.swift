@@ -25,8 +25,8 @@ package struct ClientKeys: Sendable {
   /// Creates the keys of a client on another host.
   init(_ topology: RemoteTopology) { source = .remote(topology) }
 
-  /// The topology on another host that the keys are for; `nil` if the client is on the
-  /// orchestrator's host.
+  /// The topology on another host to which the keys belong; `nil` for a client on the
+  /// orchestrator's host, and for a monitor.
   var remote: RemoteTopology? {
     if case .remote(let topology) = source { topology } else { nil }
   }
@@ -40,7 +40,7 @@ package struct ClientKeys: Sendable {
     }
   }
 
-  /// Returns the endpoint of a control socket, with the keys to connect to it.
+  /// Returns the endpoint of a control socket, with the keys for the connection.
   func peerEndpoint(of control: String) throws -> PeerEndpoint {
     switch source {
     case .file: return PeerEndpoint(control)

@@ -9,7 +9,7 @@ final class ClientPeer {
   private(set) var connections: ConnectionMonitor
   /// The requests in flight, by their numbers.
   private(set) var requests: [UInt64: ClientRequest] = [:]
-  /// The requests that are not sent yet because too many others are in flight.
+  /// The requests that are not sent yet because too many other requests are in flight.
   private var waitingRequests = Queue<ClientRequest>()
   /// The number of requests in `waitingRequests` that the client has given up and will never send.
   private var givenUpCount = 0

@@ -39,7 +39,7 @@ final class ClientRequest {
   private(set) var lastRejectionReason = ""
   /// Whether the request must be sent as soon as the connection is complete.
   var isSubmitted = false
-  /// Whether the caller was notified that the request is never sent.
+  /// Whether the client has given up the request before sending it. The request is then never sent.
   var isGivenUp = false
   /// Whether the request waits until the node is running again.
   var isPostponed = false
@@ -86,11 +86,11 @@ final class ClientRequest {
     return switch content {
     case .event: true
     case .deadLetter(_, let drops): drops
-    // `false` for a broadcast: the node does not record its results, so a repeated broadcast would
-    // deliver the event again.
+    // `false` for a broadcast: the coordinator does not record the results of a broadcast, so a
+    // repeated broadcast would deliver the event again.
     case .synchronize(_, let flag, _): flag != .broadcast
-    // The question is not repeated: if the node fails before it answers, this failure explains why
-    // the node accepts no event.
+    // A question is not repeated: if the node fails before it answers, the failure is the reason
+    // why the node accepts no event.
     case .explain: false
     }
   }
@@ -124,7 +124,7 @@ final class ClientRequest {
 }
 
 /// The numbers of a client's requests to one node: the next number, and the numbers in flight. The
-/// count of numbers in flight is limited.
+/// number of requests in flight is limited.
 package struct RequestWindow: Sendable {
   /// The maximum total size of the answers to the requests in flight. A few requests are sent
   /// regardless of this limit. Unit: bytes.

@@ -11,9 +11,9 @@ final class ClientSockets {
   private let context = Context()
   /// The link to the orchestrator.
   let control: OrchestratorLink
-  /// The link to the orchestrator that has replaced a killed orchestrator, while the nodes
-  /// continue. Without this link, the client would not receive the new endpoint of a restarted node
-  /// on another host.
+  /// The link to the orchestrator that has replaced a killed orchestrator. The nodes run during the
+  /// replacement. Without this link, the client would not receive the new endpoint of a restarted
+  /// node on another host.
   private var successor: OrchestratorLink?
   private let topology: String
   private let endpoint: String
@@ -233,7 +233,9 @@ final class ClientSockets {
     for request in peer.requests.values where peer.needsLookup(for: request) {
       let isPostponed = request.isPostponed
       request.isPostponed = false
-      // If the orchestrator does not answer, only the node's own answer can end the request.
+      // Without an answer of the orchestrator, the request waits for the node's own answer.
+      // Exception: the connection is lost, and the orchestrator has reported the end of the
+      // topology.
       guard let directory else {
         if request.isSent, !peer.isConnected, control.hasReportedEnd {
           finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
@@ -251,8 +253,8 @@ final class ClientSockets {
           continue
         }
       } else if directory.phase == "running", node?.isTerminated ?? true {
-        // In another phase, the request waits, because the node may start again: the topology is
-        // stopping, or a changed file is being applied.
+        // In any other phase, the request waits: while a changed file is applied, for example, the
+        // node may start again.
         finish(request, of: peer, .failure(.unknownOutcome(name, after: nil)))
         continue
       }
@@ -436,8 +438,9 @@ final class ClientSockets {
   }
 
   /// Handles the answer `forgotten`: the node no longer knows which requests of this client it has
-  /// applied. If the client has sent only one copy of the request, the request was not applied. The
-  /// request then gets a higher number and is sent again.
+  /// applied. If the node has rejected all other copies of the request, the request was not
+  /// applied. The request then gets a higher number and is sent again. Otherwise, the outcome of
+  /// the request is unknown.
   private func handleForgotten(_ request: ClientRequest, of peer: ClientPeer, through last: UInt64)
   {
     if request.sentCopyCount == request.rejectedCopyCount + 1, peer.restart(request, after: last) {
@@ -504,7 +507,7 @@ final class ClientSockets {
     }
   }
 
-  // MARK: The end
+  // MARK: Closing
 
   func close() {
     control.failPendingCommands(.closed)

@@ -17,10 +17,10 @@ public struct EnabledEvents: Hashable, Sendable {
   /// once for each of these composites. For a composite, first the events that it synchronizes,
   /// then the events that a single component accepts on its own.
   public var events: [EventEnabledness]
-  /// The timer of the node's state that is due first; `nil` for a composite, and if no timer is
+  /// The timer that is due first in the node's state; `nil` for a composite, and if no timer is
   /// running.
   public var timer: RunningTimer?
-  /// The names of the fields of states that are structs, by node.
+  /// For each node whose states are structs, the names of their fields.
   package var stateFields: [String: [String]]
 
   package init(
@@ -36,7 +36,8 @@ public struct EnabledEvents: Hashable, Sendable {
     self.stateFields = stateFields
   }
 
-  /// The combined verdict: `enabled` if at least one event is enabled.
+  /// The best verdict on any of the events, in this order: `enabled`, `dependsOnValue`,
+  /// `undetermined`, `ignored`, `blocked`.
   public var verdict: EventEnabledness.Verdict {
     typealias Verdict = EventEnabledness.Verdict
     let verdicts = Set(events.map(\.verdict))
@@ -116,7 +117,7 @@ public struct EventEnabledness: Hashable, Sendable {
     self.answers = answers
   }
 
-  /// The combined verdict on the event.
+  /// The combined verdict of all participants on the event.
   public var verdict: Verdict {
     let verdicts = Set(answers.map(\.verdict))
     for verdict in [Verdict.blocked, .undetermined, .dependsOnValue]

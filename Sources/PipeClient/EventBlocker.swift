@@ -5,7 +5,7 @@ import PipeWire
 /// The reason why a node does not accept an event now.
 public enum EventBlocker: Error, Hashable, Sendable {
   /// The machine refuses the event in this state. The refusal `asynchronous` occurs only for
-  /// synchronized events: a node can promise no event whose transition is asynchronous.
+  /// synchronized events: a node cannot promise an event whose transition is asynchronous.
   case refused(Refusal)
   /// An asynchronous transition of the node has not returned yet.
   case inTransition

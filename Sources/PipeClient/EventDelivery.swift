@@ -14,7 +14,7 @@ package struct EventDelivery: Sendable {
   /// The node or the composite that answered.
   package var recipient: String
   package var outcome: Outcome
-  /// The names of the fields of states that are structs, by node.
+  /// For each node whose states are structs, the names of their fields.
   package var stateFields: [String: [String]]
 
   /// Whether the event was accepted.
@@ -44,8 +44,8 @@ package struct EventDelivery: Sendable {
   }
 }
 
-/// The maximum length of an event or a state in a sentence, so that a reader still sees the rest of
-/// the sentence.
+/// The maximum length of an event or a state in a sentence. Unit: characters. The limit keeps the
+/// rest of the sentence visible.
 private let textLimit = 200
 
 extension JSONValue {
@@ -76,7 +76,7 @@ extension SynchronizedReply {
   /// Returns the outcome of an event as a sentence.
   /// - Parameters:
   ///   - event: The event; `nil` if only the transaction's number is known.
-  ///   - fields: The names of the fields of states that are structs, by node.
+  ///   - fields: For each node whose states are structs, the names of their fields.
   package func wording(
     of event: JSONValue?, by composite: String, _ fields: [String: [String]]
   ) -> String {
@@ -106,8 +106,8 @@ extension SynchronizedReply {
 }
 
 extension BlockingParticipant {
-  /// Returns the participant's state, and the reason why it blocks the event, as text.
-  /// - Parameter fields: The names of the fields of states that are structs, by node.
+  /// Returns the participant's state, and the reason why the participant blocks the event, as text.
+  /// - Parameter fields: For each node whose states are structs, the names of their fields.
   package func wording(_ fields: [String: [String]]) -> String {
     "\(state.shortText(fields[participant])): \(reason.wording.printable)"
   }

@@ -1,19 +1,20 @@
 import PipeMachines
 import PipeWire
 
-/// Adds to the states of composites the transactions in which their components are in doubt.
+/// Adds transactions in doubt to the states of a composite: the transactions in which components of
+/// the composite are in doubt.
 ///
-/// If the transaction commits, the composite's states contain the transaction until the composite
-/// publishes the resulting state. The composite and its components publish through different feeds,
-/// so the resulting state can arrive before or after the component's report. If the client receives
-/// only the latest states, it may never receive the resulting state. Then the transaction is
-/// removed as soon as the component is no longer in doubt.
+/// If such a transaction commits, the composite's states contain the transaction until the
+/// composite publishes the resulting state. The composite and its components publish through
+/// different feeds, so the resulting state can arrive before or after the component's report. If
+/// the client receives only the latest states, it may never receive the resulting state. Then the
+/// transaction is removed as soon as the component is no longer in doubt.
 package struct InDoubtRecords: Sendable {
   private let watchedNames: Set<String>
   private let receivesEveryState: Bool
   private var composites: [String: Composite] = [:]
-  /// For each node that is in doubt, the transaction, and the node's version when it first reported
-  /// the transaction.
+  /// For each node that is in doubt, the transaction, and the node's version when the node first
+  /// reported the transaction.
   private var inDoubtByNode: [String: (doubt: InDoubtTransaction, version: UInt64)] = [:]
 
   fileprivate struct Composite {
@@ -94,9 +95,9 @@ extension InDoubtRecords.Composite {
     _ node: String, _ doubt: InDoubtTransaction?, hasMoved: Bool
   ) -> StateChange? {
     guard nodes.contains(node) else { return nil }
-    // If a node is restarted while its transaction is in doubt, it reports the same transaction
-    // again. The composite may already have published the resulting state, so the node then stays
-    // in `nodesUpToDate`.
+    // If a node is restarted while its transaction is in doubt, the node reports the same
+    // transaction again. The composite may already have published the resulting state, so the node
+    // stays in `nodesUpToDate`.
     let former = shownDoubts[node]
     let isSameDoubt =
       doubt != nil && former?.transaction == doubt?.transaction

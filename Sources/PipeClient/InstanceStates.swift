@@ -22,7 +22,7 @@ extension TopologyClient {
       throw TopologyClientError.invalidEvent(
         node.name, "the node has no instances; give it a 'key' in the topology file")
     }
-    // A shard reports its instances under the name of the node.
+    // A shard reports its instances under the name of the node to which the shard belongs.
     return (InstanceName(node: node.shard?.node ?? node.name, key: instance.key), node)
   }
 
@@ -54,7 +54,8 @@ extension TopologyClient {
     }
   }
 
-  /// Adds the current state of an instance to the changes, unless a newer state is already there.
+  /// Reports the current state of an instance, unless this state or a newer state was already
+  /// reported.
   private func addState(
     of name: InstanceName, _ incarnation: UInt64, to changes: InstanceChanges,
     _ buffer: StateStreamBuffer

@@ -2,7 +2,7 @@ import PipeMachines
 import PipeWire
 
 /// The latest states, as reported by the nodes themselves. The orchestrator's data may be older,
-/// since it asks the nodes only at intervals.
+/// since the orchestrator asks the nodes only at intervals.
 package struct LatestStates: Sendable {
   private var changes: [String: StateChange] = [:]
 
@@ -31,8 +31,8 @@ package struct LatestStates: Sendable {
 }
 
 extension StateChange {
-  /// Returns the status with this change's state, and with the newer counters of the change and the
-  /// previous status.
+  /// Returns a status with the state of this change. The counters are from this change or from the
+  /// previous status, whichever are newer.
   fileprivate func status(after previous: NodeStatus?) -> NodeStatus {
     var status = previous ?? NodeStatus()
     if var reportedStatus = summary?.status, reportedStatus.events >= status.events {

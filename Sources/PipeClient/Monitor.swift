@@ -5,7 +5,8 @@ import PipeSupport
 ///
 /// A program registers its monitors beside its machines. A monitor that is listed under the key
 /// `monitors:` of a topology file starts together with the topology. The command `PROGRAM monitor
-/// NAME -p TOPOLOGY` attaches a monitor manually. The nodes do not notice that they are observed.
+/// NAME -p TOPOLOGY` attaches a monitor manually. A monitor sends nothing to the nodes that it
+/// observes.
 public protocol Monitor: SendableMetatype {
   /// The name that topology files and the command line use. Default: the type's own name.
   static var name: String { get }

@@ -44,7 +44,7 @@ final class OrchestratorLink {
   /// Whether the last check found an orchestrator on this host.
   private var wasOrchestratorSeen = false
   /// The interval of checks whether an orchestrator still exists on this host. The checks end when
-  /// the orchestrator answers.
+  /// the connection is complete.
   private static let checkInterval: Duration = .milliseconds(250)
 
   /// - Parameter patience: The maximum wait for the first answer of an orchestrator on another
@@ -207,11 +207,12 @@ final class OrchestratorLink {
     }
   }
 
-  // MARK: The end
+  // MARK: The end of the topology
 
   /// Asks the orchestrator to report the end of the topology. For an orchestrator on another host,
   /// only this report distinguishes the end from a network failure. For an orchestrator on this
-  /// host, the report shows that it was not killed and will not be started again.
+  /// host, the report shows that the orchestrator was not killed, and that the topology will not be
+  /// started again.
   func requestEndReport() {
     guard !hasRequestedEndReport else { return }
     hasRequestedEndReport = true
@@ -272,8 +273,8 @@ package struct ControlConnection {
   }
 
   /// The recent attempts to connect. `openedAt` is the time of the last attempt that reached the
-  /// peer, and `refusedCount` the number of consecutive attempts that the peer has aborted during the
-  /// handshake.
+  /// peer, and `refusedCount` the number of consecutive attempts that the peer has aborted during
+  /// the handshake.
   private struct Attempts: Hashable {
     var openedAt: ContinuousClock.Instant?
     var refusedCount = 0
@@ -303,7 +304,7 @@ package struct ControlConnection {
 
   package init(isRemote: Bool) { self.isRemote = isRemote }
 
-  /// Whether the connection was complete at some time.
+  /// Whether the connection was complete at some time, or can no longer be established.
   package var hasConnected: Bool { if case .connecting = state { false } else { true } }
 
   /// Whether a process has begun to answer, but the connection was never complete.

@@ -6,7 +6,7 @@ struct RemoteState<State: Sendable>: Sendable {
   var state: State
   var incarnation: UInt64
   var version: UInt64
-  /// Whether the node has not finished the step in which it entered this state.
+  /// Whether the node has entered this state within a step that is not finished yet.
   var isIntermediate: Bool
 }
 
@@ -45,7 +45,8 @@ final class RemoteFeed<State: MachineState>: Sendable {
   var state: State { subject.state.state }
   var states: StatePublisher<RemoteState<State>> { subject.eraseToAnyPublisher() }
 
-  /// Returns the first state with this version or a later one; `nil` if the stream ends first.
+  /// Returns the first state with this version or a later version, except intermediate states;
+  /// `nil` if the stream ends first.
   func state(from version: UInt64) async -> State? {
     for await state in states where state.version >= version && !state.isIntermediate {
       return state.state
@@ -83,7 +84,8 @@ final class RemoteSteps<State: Sendable> {
   }
 
   /// Sets the version that results from the awaited step.
-  /// - Parameter incarnation: The node's incarnation in the last state that was received before.
+  /// - Parameter incarnation: The node's incarnation in the last state that was received before
+  ///   this call.
   func awaitStep(from version: UInt64, after incarnation: UInt64) {
     awaitedStep = (version, incarnation)
   }

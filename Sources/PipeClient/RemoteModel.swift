@@ -37,7 +37,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   ///   - timeout: The maximum wait for the outcome of an event. The default, `nil`, means the
   ///     client's timeout.
   /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` if the node is not running;
-  ///   `otherType` if its states or events do not have these types.
+  ///   `otherType` if the node's states or events do not have these types.
   public init(_ node: String, of client: TopologyClient, timeout: Duration? = nil) async throws {
     let information = try await Self.find(node, of: client)
     let stream = try await client.states(of: [node])
@@ -160,7 +160,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     switch answer {
     case .accepted(let version, .null):
       // The answer was repeated, and no longer contains the state. The feed has this state or a
-      // later one.
+      // later state.
       guard let state = await feed.state(from: version) else { return .finished }
       return .accepted(state)
     case .accepted(_, let state): return .accepted(try RemoteTypes.decode(state, of: node))
@@ -287,7 +287,7 @@ final class RemoteSender<Event: MachineEvent>: Sendable {
   func post(_ event: Event, answer: @escaping Answer) { posts.yield((event, answer)) }
 }
 
-/// The state and event types that a remote model must have.
+/// The state and event types of a remote model, to compare them with the types of a machine.
 struct RemoteTypes {
   private let stateType: String
   private let stateCases: [CaseDescription]
@@ -301,9 +301,9 @@ struct RemoteTypes {
     self.eventCases = EnumCases<Event>.descriptions
   }
 
-  /// Returns the reason why a machine's types differ from these types; `nil` if they are equal. If
-  /// states are structs, their fields are not compared here; the states are checked when they
-  /// arrive.
+  /// Returns the reason why a machine does not fit these types; `nil` if it fits. The types may
+  /// have additional states, and may omit events. If states are structs, their fields are not
+  /// compared here; the states are checked when they arrive.
   func problem(with machine: MachineDescription) -> String? {
     if stateCases.isEmpty != machine.states.isEmpty {
       return "the node's states are not of type '\(stateType)': "

@@ -84,7 +84,8 @@ package struct StepSubscription: Sendable {
 }
 
 extension TopologyClient {
-  /// Follows the steps of nodes and the events that they refuse. Delivers the received frames.
+  /// Follows the steps of nodes, and the events that the nodes refuse or postpone. Delivers the
+  /// received frames.
   /// - Parameters:
   ///   - nodes: The nodes to follow. Nodes that do not exist are omitted.
   ///   - end: Called when no more frames arrive, because the topology has ended or the client is

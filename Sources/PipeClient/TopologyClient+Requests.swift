@@ -147,7 +147,7 @@ extension NodeInformation {
     case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
     case "idle": directory.phase == "starting" || directory.phase == "changing"
-    // While a changed file is applied, the nodes that it changes are stopped for a moment.
+    // While a changed file is applied, the nodes that the file changes are stopped for a moment.
     case "stopped": directory.phase == "changing"
     case "waiting":
       // An embedded coordinator waits until its carrier node runs.
@@ -199,7 +199,7 @@ extension TopologyClient {
   }
 
   /// Splits the name of an instance of a composite with a `key`, such as `fulfil[4711]`. Returns
-  /// the composite's name, and the event with this key. Returns any other name and its event
+  /// the composite's name, and the event with this key. Returns any other name, and the event,
   /// unchanged.
   package func addressed(
     _ name: String, _ event: JSONValue
@@ -306,7 +306,8 @@ extension TopologyClient {
     return results
   }
 
-  /// Asks a composite for the outcome of a transaction that was unknown earlier.
+  /// Asks a composite for the outcome of a transaction. Call this if an earlier reply was
+  /// `unknown`.
   public func ask(
     _ composite: String, about transaction: TransactionID, timeout: Duration? = nil
   ) async throws -> SynchronizedReply {

@@ -218,7 +218,8 @@ extension TopologyClient {
     return try check(event, of: plan.name, chosen)
   }
 
-  /// Returns the questions unchanged. Throws an error if the event's values do not match its case.
+  /// Returns the questions unchanged. Throws an error if the event's values do not match the fields
+  /// of its case.
   private static func check(
     _ event: JSONValue, of name: String, _ questions: [EnablednessQuestion]
   ) throws(TopologyClientError) -> [EnablednessQuestion] {
@@ -276,8 +277,8 @@ package struct EnablednessQuestion: Hashable, Sendable {
     participants = vector.participants
   }
 
-  /// Returns the question about the instances with a key. An event that one node accepts on its own
-  /// is shown with the node's name.
+  /// Returns the question about the instances with a key. Returns a question about an event of a
+  /// single node unchanged, because the answer shows the node's name.
   func ofInstances(withKey key: String) -> Self {
     guard composite != nil else { return self }
     var question = self
@@ -286,7 +287,7 @@ package struct EnablednessQuestion: Hashable, Sendable {
   }
 }
 
-/// A node's explanation, or the reason why it blocks the event.
+/// A node's explanation, or the reason why the node blocks the event.
 package typealias NodeAnswer<Explanation> = Result<Explanation, EventBlocker>
 
 extension EnablednessQuestion {
@@ -344,8 +345,8 @@ extension EnablednessQuestion {
   }
 
   /// Returns the reason why the node takes no step now; `nil` if nothing or only a full pipe holds
-  /// the node. With such a reason, the evaluation in the current state does not count, because the
-  /// node may change its state before its next step.
+  /// the node. If there is such a reason, the evaluation in the current state does not count,
+  /// because the node may change its state before its next step.
   private static func holdBlocker(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
     switch hold {
     case .transaction(let prepared): .inTransaction(prepared.transaction)

@@ -23,8 +23,8 @@ public final class TopologyClient: Sendable {
       var sockets: LoopOwned<ClientSockets>?
       /// The closures that end the streams, by the ids of their watches.
       var streamEndHandlers: [UInt64: @Sendable () -> Void] = [:]
-      /// The nodes that have answered a request, by name. The endpoint of a node does not change
-      /// while the topology runs.
+      /// The nodes that have answered a request, by name. The name of a node's inbox does not
+      /// change while the topology runs.
       var knownNodes: [String: NodeInformation] = [:]
       /// The callers that wait for the next directory of the topology.
       var awaitingDirectory: [CheckedContinuation<TopologyDirectory, any Error>] = []
@@ -145,7 +145,7 @@ public final class TopologyClient: Sendable {
     return node
   }
 
-  /// Returns the shard of a node that owns the key of an event.
+  /// Returns the shard that owns the key of an event.
   /// - Throws: ``TopologyClientError``: `invalidEvent` if the event has no valid key.
   private func shard(
     of name: String, taking event: [UInt8], in directory: TopologyDirectory
@@ -262,7 +262,7 @@ public final class TopologyClient: Sendable {
 
   /// Sends a request to the process that `process` returns. If the number of shards changes before
   /// this process receives the request, calls `process` again, and sends the request to the process
-  /// that it returns then.
+  /// that `process` returns then.
   private func request(
     _ content: ClientRequest.Content, timeout: Duration,
     toProcess process: (TopologyDirectory) throws -> String
@@ -285,7 +285,7 @@ public final class TopologyClient: Sendable {
   // MARK: States
 
   /// Returns the states of some nodes, or of all nodes: first the current state of each node, then
-  /// its changes.
+  /// each change.
   ///
   /// A name can also be the name of an instance, such as `orders[4711]`. If the instance does not
   /// exist yet, it has no current state.
@@ -368,7 +368,8 @@ public final class TopologyClient: Sendable {
     thread.handle.post { shared.runOnLoop(body) }
   }
 
-  /// Waits until a node is in a state that satisfies the predicate, and returns that change.
+  /// Waits until a node is in a state that satisfies the predicate, and returns the change to that
+  /// state.
   public func wait(
     for node: String, within timeout: Duration,
     until accepts: @escaping @Sendable (JSONValue) -> Bool
@@ -406,8 +407,8 @@ public final class TopologyClient: Sendable {
 }
 
 extension TopologyClient.Shared {
-  /// Runs a closure with the client's sockets. Call this only on the loop's thread. Returns `false`
-  /// if the client is closed, so that the closure was not run.
+  /// Runs a closure with the client's sockets. Call this only on the loop's thread. If the client
+  /// is closed, does not run the closure and returns `false`.
   @discardableResult
   func runOnLoop(_ body: (ClientSockets) -> Void) -> Bool {
     guard let owned = state.withLock({ $0.sockets }) else { return false }
@@ -474,17 +475,16 @@ extension TopologyClient {
     return "--key \(remote.path)" + (remote.isRedirected ? " --connect \(remote.endpoint)" : "")
   }
 
-  /// The error that the connection to an orchestrator on another host is lost, so that the topology
-  /// may continue to run. `nil` if the connection is not lost, if the orchestrator has reported the
-  /// end of the topology, or if the orchestrator is on this host.
+  /// The error that the connection to an orchestrator on another host is lost, although the
+  /// topology may continue to run. `nil` if the connection is not lost, if the orchestrator has
+  /// reported the end of the topology, or if the orchestrator is on this host.
   package var connectionLossError: TopologyClientError? {
     guard let remote, shared.state.withLock({ $0.isLost }) else { return nil }
     return .unreachable(remote.endpoint, .broken)
   }
 
-  /// The error that the orchestrator can no longer be reached, with what to do next; `nil` if the
-  /// topology has ended. Blocks the thread for up to a second while an ending orchestrator still
-  /// holds its lock.
+  /// The error that the orchestrator can no longer be reached; `nil` if the topology has ended.
+  /// Blocks the thread for up to a second while an ending orchestrator still holds its lock.
   package var orchestratorLossError: TopologyClientError? {
     if remote != nil { return connectionLossError }
     do {

@@ -23,8 +23,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   case notAnswering(String, after: Duration)
   /// There is no node with this name. Contains the names of the existing nodes.
   case unknownNode(String, known: [String])
-  /// The node has shards, and the request is for one process. Contains the name of the first shard and
-  /// the number of shards.
+  /// The node has shards, and the request is for one process. Contains the name of the first shard
+  /// and the number of shards.
   case hasShards(String, first: String, count: Int)
   /// There is no pipe with this name. Contains the names of the existing pipes.
   case unknownPipe(String, known: [String])
@@ -171,8 +171,8 @@ extension TopologyClientError.Unreachable {
 
 /// The outcome of an event that a client sent.
 public enum RequestOutcome: Hashable, Sendable {
-  /// The machine accepted the event. If the request was repeated, the state in the answer is
-  /// `null`, since the node keeps only the version.
+  /// The machine accepted the event. The state is `null` if the client did not request the state,
+  /// or if the request was repeated: the node keeps only the version.
   case accepted(version: UInt64, state: JSONValue)
   /// The machine refused the event in this state.
   case refused(Refusal, state: JSONValue)

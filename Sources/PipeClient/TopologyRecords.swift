@@ -3,8 +3,8 @@ import PipeMachines
 import PipeWire
 
 /// The recorded data of a topology's nodes. For a topology on this host, the data comes from files,
-/// even if the topology is not running. For a topology on another host, the data comes from its
-/// orchestrator.
+/// even if the topology is not running. For a topology on another host, the data comes from the
+/// topology's orchestrator.
 package enum TopologyRecords: Sendable {
   case files(RuntimeDirectories)
   case orchestrator(TopologyClient)
@@ -36,7 +36,7 @@ package enum TopologyRecords: Sendable {
     }
   }
 
-  /// Returns the selected instances of a node with a key, sorted by their keys.
+  /// Returns the selected instances of a node with a `key`. The instances are sorted by their keys.
   /// - Throws: ``JournalError``, or ``TopologyClientError``.
   package func instances(
     of node: String, _ selection: InstanceSelection
@@ -123,7 +123,7 @@ extension InstancePage {
   /// The maximum number of instances in a page.
   private static let instanceLimit = 2_000
 
-  /// Reads a page from a journal: the first of the selected instances.
+  /// Reads a page from a journal. The page contains the first of the selected instances.
   package init(
     of node: String, journal path: String, _ selection: InstanceSelection
   ) throws(JournalError) {
@@ -148,7 +148,8 @@ extension DeadLetterPage {
   /// The maximum number of dead letters in a page.
   private static let deadLetterLimit = 200
 
-  /// Reads a page from a journal: the first of the dead letters with numbers above `id`.
+  /// Reads a page from a journal. The page begins with the first dead letter whose number is above
+  /// `id`.
   package init(of node: String, journal path: String, after id: UInt64) throws(JournalError) {
     let reader = try JournalReader(path, node: node)
     let found = try reader.deadLetters(after: id, limit: Self.deadLetterLimit)

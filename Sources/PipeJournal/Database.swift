@@ -80,7 +80,8 @@ final class Database {
   /// contents that the transaction reads.
   func copy(to path: String) throws(DatabaseError) {
     let copy = try Database(path, .create)
-    // The file is synchronized when it is complete.
+    // Does not synchronize each write, which would be slow. The file is synchronized when it is
+    // complete.
     try copy.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF")
     guard let backup = sqlite3_backup_init(copy.handle, "main", handle, "main") else {
       throw copy.error(sqlite3_errcode(copy.handle))
@@ -135,7 +136,7 @@ final class Statement {
   private func finish() throws(DatabaseError) {
     var code = sqlite3_step(statement)
     while code == SQLITE_ROW { code = sqlite3_step(statement) }
-    // `sqlite3_reset` returns the same code as `sqlite3_step`.
+    // Ignores the result of `sqlite3_reset`: it is the code that `sqlite3_step` returned.
     sqlite3_reset(statement)
     guard code == SQLITE_DONE else { throw database.error(code) }
   }
@@ -224,7 +225,7 @@ package struct Row {
 
 /// An error that SQLite returned.
 struct DatabaseError: Error, Hashable, CustomStringConvertible {
-  /// SQLite's extended result code, or `SQLITE_FULL` for an I/O error because of a full disk.
+  /// SQLite's extended result code, or `SQLITE_FULL` for an I/O error that a full disk has caused.
   let resultCode: Int32
   let message: String
 

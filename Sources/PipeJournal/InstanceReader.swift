@@ -5,8 +5,8 @@ import PipeWire
 /// A reader of the instances in a keyed node's journal. The node may be running.
 ///
 /// The database may have a million instances. So this reader, unlike ``JournalReader``, does not
-/// copy the database. Instances whose latest record is still in the log replace the instances from
-/// the database.
+/// copy the database. If the latest record of an instance is still in the log, that record replaces
+/// the instance from the database.
 package struct InstanceReader {
   private let path: String
   private let node: String
@@ -68,7 +68,7 @@ package struct InstanceReader {
   }
 
   /// Returns the instances in the database that match the selection. Raises the limit by the number
-  /// of instances in the log, because these can replace or remove some of the results.
+  /// of instances in the log, because an instance in the log can replace or remove a result.
   private func instancesInDatabase(_ selection: InstanceSelection) throws -> [RecordedInstance] {
     guard JournalSchema.hasInstances(try JournalCheck.version(of: database)) else { return [] }
     if let keys = selection.keys {

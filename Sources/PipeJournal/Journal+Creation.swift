@@ -17,9 +17,9 @@ extension Journal {
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
     do {
       let database = try Database(temporary, .create)
-      // The new file contains nothing yet that a crash could lose. So these settings avoid what would
-      // only delay the start: waits for the disk, unless the journal must survive a loss of power,
-      // separate log files, and a new lock for each transaction.
+      // The new file contains nothing yet that a crash could lose. So these settings avoid delays
+      // of the start: waits for the disk (except with the durability `power`), separate log files,
+      // and a new lock for each transaction.
       try database.execute(
         """
         PRAGMA locking_mode = EXCLUSIVE;

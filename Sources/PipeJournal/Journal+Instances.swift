@@ -196,9 +196,10 @@ extension Journal {
     }
   }
 
-  /// Returns the unfinished effects of all instances, sorted by instance and version. `stream` is
-  /// the stream id of the journal in which the effect began, if this was the journal of another
-  /// shard.
+  /// Returns the unfinished effects of all instances, without timers, sorted by instance and
+  /// version.
+  /// - Returns: The key of the effect's instance, the effect, and `stream`. If the effect began in
+  ///   the journal of another shard, `stream` is the stream id of that journal; otherwise `nil`.
   package func instanceEffects() throws(JournalError) -> [(
     key: InstanceKey, effect: JournalContents.Effect, stream: UInt64?
   )] {

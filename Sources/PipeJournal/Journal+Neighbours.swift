@@ -1,7 +1,7 @@
 import PipeSystem
 
-// These functions access the journals of other nodes in the same directory, after the topology file
-// has changed.
+// A change of the topology file can redirect a pipe to another receiver. The sender then reads the
+// journal of the former receiver, which is in the same directory.
 
 extension Journal {
   /// Returns the path of another node's journal.
@@ -29,7 +29,8 @@ extension Journal {
     }
   }
 
-  /// Records the receiver of a pipe, together with or before the first event for this receiver.
+  /// Records the receiver of a pipe. Call this together with or before the first event for this
+  /// receiver.
   package func recordReceiver(of pipe: String, _ receiver: JournalContents.Receiver) throws {
     run(
       .meta, .text(JournalSnapshot.receiverKey + pipe),

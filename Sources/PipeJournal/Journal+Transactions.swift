@@ -3,9 +3,9 @@ import PipeWire
 
 // The records that participants and coordinators make for transactions.
 extension Journal {
-  /// Writes a prepared step into the step marker file. There, the step survives a crash of the
-  /// process like a record in the database, but costs less. Returns `false` if the durability is
-  /// not `process`, or if the step is too large.
+  /// Writes a prepared step into the step marker file. In this file, the step survives a crash of
+  /// the process, as it would in the database, but the write costs less. Returns `false` if the
+  /// durability is not `process`, or if the step is too large.
   package func markPrepared(_ step: PreparedStep) -> Bool {
     guard durability == .process, marker.prepare(step, applied: lastApplied, schema: schema) else {
       return false
@@ -66,8 +66,8 @@ extension Journal {
     run(.applied, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Records the coordinator for which the node is prepared, and its journal; `nil` if the
-  /// coordinator has no journal.
+  /// Records the coordinator for which the node is prepared, and the id of the coordinator's
+  /// journal; `nil` if the coordinator has no journal.
   package func recordCoordinator(_ coordinator: RecordedCoordinator?) throws {
     if let coordinator {
       run(.meta, .text(JournalSnapshot.coordinatorKey), .text(coordinator.journalValue))

@@ -23,14 +23,14 @@ package final class Journal {
 
   package let path: String
   package let identity: Identity
-  /// The random id of the journal. It identifies the numbering of the events that this node sends.
-  /// A reset begins a new numbering.
+  /// The random id of the journal. The id identifies the numbering of the events that this node
+  /// sends. A reset begins a new numbering.
   package let stream: UInt64
   /// The contents at the opening; `nil` if the node has never entered a state.
   package private(set) var contents: JournalContents?
   /// The file that marks the step in progress, and contains the log.
   package let marker: StepMarkerFile
-  /// The identity of the open file. It remains the same if the file is renamed.
+  /// The identity of the open file. The identity remains the same if the file is renamed.
   let fileIdentity: FileIdentity?
   /// Whether this node had no journal before.
   package let isFirstJournal: Bool
@@ -74,14 +74,14 @@ package final class Journal {
 
   /// The maximum size of a state that is recorded with an answer. Unit: bytes.
   private static let answerByteLimit = 64 << 10
-  /// The maximum capacity up to which the buffer of a record is kept for the next record. Unit:
-  /// bytes.
+  /// The capacity up to which a record's buffer is reused for the next record. Unit: bytes.
   private static let bufferLimit = 256 << 10
   /// The size of the write-ahead log at which SQLite copies its pages into the database. Unit:
   /// pages of 4096 bytes.
   private static let checkpointPageCount = 4_000
 
-  /// Opens the journal, or creates a new one. Existing files stay unchanged until ``begin()``.
+  /// Opens the journal, or creates a new one. The records of an existing journal stay unchanged
+  /// until ``begin()``.
   /// - Parameter incarnation: The incarnation of the node, if several hosts share the storage. The
   ///   journal is then locked against all other processes, and an earlier incarnation can no longer
   ///   open the journal.
@@ -164,8 +164,8 @@ package final class Journal {
     do {
       try writer.releaseWrites()
       log.clear()
-      // Writes the step file before the database. So a step file with a lower count than the
-      // database is an older copy.
+      // Writes the step marker file before the database. So a step marker file with a lower opening
+      // count than the database is an older copy.
       opening.begin(durability)
       try marker.begin(stream, opening: opening.count, record: log.lastNumber)
       try opening.write(to: database)
@@ -176,8 +176,8 @@ package final class Journal {
     }
   }
 
-  /// Whether the file of the log is missing, and may have contained records that the database
-  /// lacks.
+  /// Whether the step marker file is missing, although its log may have contained records that the
+  /// database lacks.
   package let lacksLog: Bool
   /// Whether the system shut down or crashed while a process had records that were not in the
   /// database.
@@ -224,7 +224,8 @@ package final class Journal {
     }
   }
 
-  /// Appends a record to the log. If the log is full or not in use, writes all records into the
+  /// Appends a record to the log. If the log is full, first writes all its records into the
+  /// database. If the log is not in use or too small for the record, writes the record into the
   /// database.
   private func appendToLog(_ record: [UInt8]) throws {
     if durability == .process, log.append(record) { return }
@@ -309,7 +310,7 @@ package final class Journal {
   package func endLookups() {
     guard isLookingUp else { return }
     isLookingUp = false
-    // A transaction that has only read cannot fail at its end.
+    // The end of a read-only transaction cannot fail.
     try? lookupTransaction.end.get().run()
   }
 
@@ -359,8 +360,8 @@ package final class Journal {
     else { return }
     oldestRecord = first
     run(.deleteRecords, .integer(oldestRecord))
-    // A long queue leaves free pages in the file. Each step returns some of them to the file
-    // system.
+    // A long queue leaves free pages in the file. Each deletion of old records returns some of
+    // these pages to the file system.
     run(.incrementalVacuum)
   }
 
@@ -483,8 +484,8 @@ package final class Journal {
 
   /// Records the answer to a request.
   ///
-  /// Leaves out the state if the last record contains the same state and it is large, or if the
-  /// state exceeds `answerByteLimit`.
+  /// Leaves out a large state if the last record contains the same state. Also leaves out a state
+  /// that exceeds `answerByteLimit`.
   package func recordAnswer(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
     let isRecorded =
       !hasInstances && version == lastVersion && state.count >= RecordedStates.minimumByteCount
@@ -495,14 +496,14 @@ package final class Journal {
   }
 
   /// Deletes the answers to a client's requests with numbers below `oldest`, because the client has
-  /// received them.
+  /// received these answers.
   package func recordAcknowledgement(of client: UInt64, before oldest: UInt64) throws {
     run(.requestsAcknowledged, .integer(client), .integer(oldest))
   }
 
-  /// Deletes all answers to a client that the node no longer keeps in memory.
+  /// Deletes all answers to a client when the node forgets the client.
   /// - Parameter last: The highest request number of any forgotten client. The node rejects a
-  ///   request of an unknown client as a repetition if its number is at most `last`.
+  ///   request of an unknown client as a repetition if the request's number is at most `last`.
   package func recordForgottenClient(_ client: UInt64, through last: UInt64) throws {
     run(.clientForgotten, .integer(client))
     try recordForgottenRequests(through: last)

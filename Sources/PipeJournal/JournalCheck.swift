@@ -3,8 +3,8 @@ import PipeSystem
 
 /// Checks that a file is a usable journal.
 enum JournalCheck {
-  /// Whether a journal exists at `path`. Checks the files itself, because SQLite would treat an
-  /// empty file as a new database and discard the log beside the file.
+  /// Whether a journal exists at `path`. Checks the files without SQLite, because SQLite would
+  /// treat an empty file as a new database and discard the log beside the file.
   /// - Throws: ``JournalError`` if the file is empty or not a regular file, or if only its '-wal'
   ///   file exists.
   static func exists(_ path: String, node: String) throws -> Bool {

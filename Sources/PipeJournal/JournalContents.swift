@@ -353,8 +353,8 @@ extension DeadLetter {
   }
 }
 
-/// The unacknowledged events of a pipe as JSON, in order. An event is a slice of a database row,
-/// without a copy.
+/// The unacknowledged events of a pipe as JSON, in order. Each event is a slice of its database
+/// row, not a copy.
 package struct RecordedEvents: Sequence {
   /// An event of a pipe.
   package struct Event {
@@ -424,7 +424,8 @@ package struct RecordedEvents: Sequence {
     }
   }
 
-  /// Returns the first line, and the lines after it; `rest` is `nil` if there is only one line.
+  /// Returns the first line as `event`, and the further lines as `rest`; `rest` is `nil` if there
+  /// is only one line.
   private static func split(
     _ lines: ArraySlice<UInt8>
   ) -> (event: ArraySlice<UInt8>, rest: ArraySlice<UInt8>?) {

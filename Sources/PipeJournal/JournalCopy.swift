@@ -1,12 +1,12 @@
 import Glibc
 import PipeSystem
 
-/// A copy of the journals of a stopped node, from which they can be restored.
+/// A copy of a stopped node's journals, from which the journals can be restored.
 package struct JournalCopy: Sendable {
   /// The directory of the copy.
   private let directory: String
 
-  /// The endings of the files of a journal that hold records. SQLite computes the other files.
+  /// The suffixes of the files to copy. SQLite rebuilds the other files of a journal.
   private static let suffixes = ["", "-wal", "-journal", ".step", ".reset"]
 
   package init(at directory: String) { self.directory = directory }
@@ -14,7 +14,7 @@ package struct JournalCopy: Sendable {
   /// Whether the copy is complete.
   package var exists: Bool { FileSystem.exists(directory) }
 
-  /// Copies the journals. Locks them meanwhile, so that no node can start with them.
+  /// Copies the journals. Locks each journal while copying it, so that no node can start with it.
   /// - Throws: ``JournalError`` or `SystemError`.
   package func make(of journals: [(node: String, path: String)]) throws {
     let temporary = directory + ".new"
@@ -63,8 +63,9 @@ package struct JournalCopy: Sendable {
     FileSystem.removeTree(directory + ".new")
   }
 
-  /// Copies a file over another file, which keeps its identity. If there is no file to copy, removes
-  /// the other file; the file with the lock of the journal is emptied instead.
+  /// Copies a file over the file `target`, which keeps its identity. If `path` does not exist,
+  /// removes `target`. The step marker file is emptied instead, because it holds the lock of the
+  /// journal.
   private static func copy(_ path: String, over target: String) throws(SystemError) {
     let source = open(path, O_RDONLY | O_CLOEXEC)
     if source < 0, errno == ENOENT {

@@ -6,7 +6,7 @@ import PipeSystem
 /// While the node's process is paused, ``take()`` begins to read, and copies the step marker file.
 /// This takes less than a millisecond, whatever the size of the journal. The process may then
 /// continue: SQLite's write-ahead log keeps the contents of that moment until ``write(to:)`` has
-/// copied them.
+/// copied these contents.
 package final class JournalCut {
   package let path: String
   package let node: String
@@ -32,7 +32,7 @@ package final class JournalCut {
     }
   }
 
-  /// Whether the path still refers to the journal that is open. After a reset, it does not.
+  /// Whether the path still refers to the open journal. `false` after a reset.
   package var isCurrent: Bool { FileIdentity(path) == fileIdentity }
 
   /// The size of the journal's files. Unit: bytes.
@@ -52,15 +52,14 @@ package final class JournalCut {
     }
   }
 
-  /// Ends the cut, so that SQLite no longer keeps its contents.
+  /// Ends the cut, so that SQLite no longer keeps the contents of that moment.
   package func release() {
     marker = []
     try? database.execute("ROLLBACK")
   }
 
-  /// Writes a journal with the contents of the cut. The journal is in the state in which a process
-  /// leaves it that starts with these contents, and then stops gracefully without taking a step: it
-  /// consists of a single file. Ends the cut.
+  /// Writes a journal with the contents of the cut, and ends the cut. The journal is a single file,
+  /// as if a process had started with these contents and had stopped gracefully without a step.
   /// - Parameter target: The path of the new file. Files of a former attempt are replaced.
   package func write(to target: String) throws(JournalError) {
     defer { release() }

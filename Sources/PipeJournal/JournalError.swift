@@ -87,7 +87,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Returns the error that the machine cannot read a recorded value.
+  /// Returns the error for a recorded value that the machine cannot read.
   /// - Parameter what: The noun for the value in the message, such as "the state".
   package static func undecodable(
     _ error: any Error, in journal: Journal?, node: String, what: String

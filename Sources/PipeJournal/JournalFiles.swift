@@ -21,7 +21,7 @@ package final class JournalFiles {
       guard errno == ENOENT else {
         throw .inaccessible(path: marker, node: node, reason: SystemError.text(of: errno))
       }
-      // Without a step marker file, no process has ever opened the journal.
+      // If there is no step marker file, no process has ever opened the journal.
       self.descriptor = nil
       return
     }
@@ -36,7 +36,7 @@ package final class JournalFiles {
   deinit { if let descriptor { close(descriptor) } }
 
   /// Removes the journal, so that the node starts in its initial state. The lock file is truncated
-  /// but remains, because a starting process may be waiting for its lock.
+  /// but remains, because a starting process may be waiting for the lock on this file.
   package func remove() throws(JournalError) {
     // Truncates the lock file last, because it contains the number of the last record. After an
     // interrupted removal, the next start reports a damaged journal instead of using an older
@@ -71,7 +71,7 @@ extension FileSystem {
   }
 }
 
-// How a running node reacts when another process removes its journal's files.
+// How a running node reacts when another process removes the files of the node's journal.
 extension Journal {
   /// Whether the journal's paths still refer to the files that this process has open.
   package var isLinked: Bool { FileIdentity(path) == fileIdentity && marker.isLinked }

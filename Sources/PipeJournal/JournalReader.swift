@@ -63,7 +63,7 @@ package struct JournalReader {
     }
   }
 
-  /// Returns the names of the nodes that have a journal, or a part of one, in `directory`.
+  /// Returns the names of the nodes that have a journal, or only its '-wal' file, in `directory`.
   package static func nodesWithJournals(in directory: String) -> [String] {
     let names = FileSystem.entryNames(of: directory).compactMap { name in
       [".sqlite", ".sqlite-wal"].first { name.hasSuffix($0) }.map {

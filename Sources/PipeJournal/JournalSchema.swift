@@ -64,7 +64,7 @@ enum JournalSchema {
       """)
   }
 
-  /// The tables with a column `schema`: the schema version of the machine that wrote the row.
+  /// The tables with a column `schema`: the schema version of the machine that has written the row.
   private static let versionedTables = [
     "record", "instance", "instance_effect", "outbox", "effect", "postponed", "dead_letter",
     "prepared",

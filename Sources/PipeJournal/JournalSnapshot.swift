@@ -111,8 +111,8 @@ package struct JournalSnapshot: Codable, Sendable {
   static let instanceFieldKey = "instance_field"
   static let shardKey = "shard"
 
-  /// The prefix of the keys in the table `meta` for how far a composite has read each node's step
-  /// reports.
+  /// The prefix of the keys in the table `meta` that record how far a composite has read each
+  /// node's step reports.
   static let componentKey = "component "
 
   package var path: String
@@ -122,7 +122,7 @@ package struct JournalSnapshot: Codable, Sendable {
   package var node: String
   package var machine: String
   package var created: String
-  /// The id of the journal in hexadecimal, as in an idempotency key. It also identifies the
+  /// The id of the journal in hexadecimal, as in an idempotency key. The id also identifies the
   /// numbering of the events that the node sends.
   package var id: String
   /// The names of the state's fields if the state is a struct; `nil` if the state is an enum.

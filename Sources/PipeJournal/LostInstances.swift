@@ -2,7 +2,7 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Deletes the instances of a stopped node whose states the node's new program cannot read.
+/// The deletion of a stopped node's instances whose states the node's new program cannot read.
 package enum LostInstances {
   /// Deletes the instances with the given keys, including their effects and timers.
   package static func remove(

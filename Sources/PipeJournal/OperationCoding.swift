@@ -123,7 +123,7 @@ struct EncodedOperation {
   }
 }
 
-/// The error that a complete record contains an operation or a value that this program does not
+/// The error for a complete record that contains an operation or a value that this program does not
 /// know.
 struct UnreadableRecord: Error, CustomStringConvertible {
   var description: String { "a record in the log of the journal cannot be read" }
@@ -182,8 +182,8 @@ struct EffectiveOperations {
     case .deleteRecords: isLastDeletion(operation)
     case .moved, .movedFrom: operation.integer(0) >= firstRecord
     case .incrementalVacuum: isLastVacuum()
-    // A dead letter is inserted even if a later operation deletes it, because SQLite then remembers
-    // its number. Numbers of dead letters are never reused.
+    // A dead letter is inserted even if a later operation deletes it. The insertion makes SQLite
+    // store the id in `sqlite_sequence`, so that the id is never reused.
     case .deadLetter, .deadLetterRemoved, .prepared, .aborted, .coordinatorStarted, .committed,
       .acknowledged,
       .forgotten, .forgottenThrough:
@@ -206,7 +206,7 @@ struct EffectiveOperations {
     return true
   }
 
-  /// Whether no later operation deletes the answer, together with other answers to its client.
+  /// Whether the answer survives the later operations that delete several answers to its client.
   private func isRetained(_ answer: EncodedOperation) -> Bool {
     let client = answer.keyBytes(1)
     return laterKeys[.client]?.contains(client) != true

@@ -1,8 +1,8 @@
 import PipeMachines
 import PipeWire
 
-/// The last prepared step of a node, in the step marker file. The file is mapped into memory, so a
-/// step survives a crash of the process, but writing it costs only a copy.
+/// The last prepared step of a node, in the step marker file. The file is mapped into memory. So a
+/// write costs only a copy in memory, and the step survives a crash of the process.
 struct PreparedStepRecord {
   /// The size of this part of the file. Unit: bytes.
   static let byteCount = 4096
@@ -78,7 +78,7 @@ struct PreparedStepRecord {
     return true
   }
 
-  /// Returns the last prepared step. Returns `nil` if the memory contains no complete step.
+  /// Returns the last prepared step. Returns `nil` if the file contains no complete step.
   func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])
     let eventCount = Int(words[Word.event] & 0xFFFF_FFFF)

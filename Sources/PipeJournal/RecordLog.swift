@@ -1,9 +1,9 @@
 /// The log of the records that the database lacks, in the step marker file. The file is mapped into
-/// memory, so a record survives a crash of the process, but writing it costs only a copy.
+/// memory. So a write costs only a copy in memory, and the record survives a crash of the process.
 ///
 /// Records are numbered consecutively, and the database stores the number of the last record that
-/// it contains. By these numbers, a reader skips the records that are already in the database, and
-/// finds the end of the log, where remains of older records begin.
+/// it contains. A reader of the log uses these numbers to skip the records that are already in the
+/// database. The numbers also show where the log ends and the remains of older records begin.
 struct RecordLog {
   /// The size of this part of the file. Unit: bytes.
   static let byteCount = 512 << 10
@@ -13,8 +13,8 @@ struct RecordLog {
   private enum Word { static let count = 0, number = 1, checksum = 2, bytes = 3 }
 
   private let words: UnsafeMutablePointer<UInt64>
-  /// The initial value of each checksum: the id of the journal. So remains of another journal's
-  /// records are invalid.
+  /// The initial value of each checksum: the id of the journal. With another journal's id, the
+  /// checksums of that journal's remaining records do not match.
   private let checksumSeed: UInt64
   /// The position of the next record. Unit: words.
   private var endPosition = 0
@@ -103,8 +103,8 @@ struct RecordLog {
     return records
   }
 
-  /// Returns the checksum of a record. Computes it by words, because a record may have many
-  /// kilobytes.
+  /// Returns the checksum of a record. Computes the checksum in words instead of bytes, because a
+  /// record may have many kilobytes.
   private static func checksum(
     _ start: UnsafePointer<UInt64>, length: Int, seed: UInt64
   ) -> UInt64 {

@@ -1,11 +1,12 @@
 import CSQLite
 
-/// Writes records into a database. Each call writes all of its records in one transaction, or none.
+/// A writer of records into a database. Each call writes all of its records in one transaction, or
+/// none.
 final class RecordWriter {
   private let database: Database
   private let begin, commit, rollback: Statement
-  /// The prepared statements, by the raw value of their operation. Each is prepared on its first
-  /// use, because most nodes need only a few.
+  /// The prepared statements, by the raw value of their operation. Each statement is prepared on
+  /// its first use, because most nodes need only a few statements.
   private var statements = [Statement?](repeating: nil, count: 256)
   /// Whether ``holdWrites()`` has begun a transaction to which all writes belong.
   private(set) var isHeld = false

@@ -3,14 +3,14 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Moves the instances of a stopped node between the journals of its shards, after the number of
+/// A move of a stopped node's instances between the journals of its shards, after the number of
 /// shards has changed.
 ///
 /// Afterwards, each instance is in the journal of the shard that owns its key, and each undelivered
-/// event goes to the shard that owns the event's key. If a move is interrupted at any point,
-/// running it again completes it. Source: docs/decisions/0090.
+/// event goes to the shard that owns the event's key. If a move is interrupted at any point, the
+/// next run completes the move. Source: docs/decisions/0090.
 package struct ShardMove {
-  /// A process of the node, or of a node that sends to it.
+  /// A process of the node, or of another node that sends events to the node.
   package struct Process: Hashable, Sendable {
     package var name: String
     /// The path of the journal.
@@ -215,8 +215,9 @@ package struct ShardMove {
   /// instances were copied into this journal, or `begun`.
   static let moveMarkerKeyPrefix = "moved "
 
-  /// Returns the progress of an incomplete move: `begun`, and the ids of the journals whose
-  /// instances were copied into this journal. `count` is the number of shards after the move.
+  /// Returns the markers of an incomplete move.
+  /// - Returns: `id` is `begun`, or the id of a journal whose instances were copied into this
+  ///   journal. `count` is the number of shards after the move.
   static func incompleteMoveMarkers(_ database: Database) throws -> [(id: String, count: Int)] {
     try database.select(
       "SELECT key, value FROM meta WHERE key GLOB ?", .text(moveMarkerKeyPrefix + "*")
@@ -269,8 +270,8 @@ package struct ShardMove {
     }
   }
 
-  /// Returns the number of the pipe's last event that the receiver has recorded; 0 if it has
-  /// recorded none.
+  /// Returns the number of the pipe's last event that the receiver has recorded; 0 if the receiver
+  /// has recorded no event of the pipe.
   private func lastAcceptedNumber(
     of pipe: String, from sender: Journal, by receiver: Process, _ journals: [String: Journal]
   ) throws -> UInt64 {
@@ -367,9 +368,9 @@ package struct ShardMove {
 
   // MARK: Requests
 
-  /// Records the highest request number in any of the journals in the journal of each shard. A
-  /// client may repeat a request that a former process has recorded. Without this number, a shard
-  /// that has the name of this process but another journal would apply the request again.
+  /// Stores the highest request number of all journals in the journal of each shard. A client may
+  /// repeat a request that a former process has recorded. Without this number, a shard with the
+  /// same name as that process, but with another journal, would apply the request again.
   private func recordForgottenRequests(_ journals: [String: Journal]) throws {
     var highest: UInt64 = 0
     for journal in journals.values {
@@ -551,8 +552,8 @@ package enum ShardMoveError: Error, Hashable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The work that the node's former shards must finish before their number can change; `nil` if they
-  /// cannot start.
+  /// The work that the node's former shards must finish before the number of shards can change;
+  /// `nil` if the former shards cannot start.
   package var unfinishedWork: String? {
     switch self {
     case .undelivered(_, let pipe, let count):

@@ -99,9 +99,9 @@ package enum StateDifference {
 
 /// A search for the parts that two texts have in common, in order.
 ///
-/// The search takes linear time. Where the texts differ, it searches a limited distance for the
+/// The search takes linear time. Where the texts differ, it looks a limited distance ahead for the
 /// next positions from which both texts are equal again. It does not find the shortest difference,
-/// and it does not find parts whose order has changed.
+/// or parts whose order has changed.
 struct CommonParts {
   /// A part of the second text that is also in the first text.
   struct Part {

@@ -7,7 +7,7 @@ extension StepMarkerFile {
   ///   - last: The number of the last record, whether in the database or in the log.
   ///   - written: The number of the last record in the database.
   /// - Returns: Whether the file is missing after a shutdown or crash of the system, so that
-  ///   records may be lost with it.
+  ///   records may be lost with the file.
   /// - Throws: ``JournalError`` if a record is missing, or if the step marker file or the database
   ///   is an older copy.
   func check(
@@ -29,7 +29,8 @@ extension StepMarkerFile {
     guard formerContents.streamID == stream else {
       throw damageError("the '.step' file belongs to another journal")
     }
-    // After a power failure, records that were only in memory can be missing without an error.
+    // After a restart of the system, records that were only in memory may be missing. That is not
+    // an error.
     guard formerContents.isSameBoot || durability == .power else { return false }
     guard last >= formerContents.lastRecordNumber else {
       throw damageError(

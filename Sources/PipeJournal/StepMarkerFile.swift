@@ -43,14 +43,14 @@ package final class StepMarkerFile {
   /// Whether the last incarnation requested that this incarnation check the size of the state after
   /// each step.
   package let measuresEachStep: Bool
-  /// The data about the journal that the file had when it was opened. `nil` if the file was missing
-  /// or written by an earlier version of this library.
+  /// The file's data about the journal, as read when the file was opened. `nil` if the file was
+  /// missing or written by an earlier version of this library.
   let formerContents: FormerContents?
   private let formerLastRecord: UInt64
   /// Whether the file existed before it was opened.
   let didExist: Bool
 
-  /// The data about the journal that the file had when it was opened.
+  /// A file's data about its journal, as read when the file was opened.
   struct FormerContents {
     /// The number of the last record.
     var lastRecordNumber: UInt64
@@ -69,11 +69,12 @@ package final class StepMarkerFile {
   }
 
   // The layout in words: magic, pid, hash of the boot, last record, sequence of the step in
-  // progress, length of its source (0: no step), stream and opening of the journal, checksum of the
-  // prepared step, last record that was written directly into the database, name of the source. The
-  // last four words of the first 4,096 bytes: instance of the effect that has ended the process (0:
-  // the node has no instances), whether to measure each step, feedback of that effect plus 1 (0: no
-  // effect, all bits: the timers of a state), version of that effect.
+  // progress. Then the length of the name of the step's source (0: no step), stream and opening of
+  // the journal, checksum of the prepared step, last record that was written directly into the
+  // database, name of the source. The last four words of the first 4,096 bytes are about the effect
+  // that has ended the process, except for the second: instance of the effect (0: the node has no
+  // instances), whether to measure each step, feedback of the effect plus 1 (0: no effect, all
+  // bits: the timers of a state), version of the effect.
   private enum Word {
     static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5
     static let stream = 6, opening = 7, prepared = 8, written = 9, name = 10
@@ -94,7 +95,7 @@ package final class StepMarkerFile {
         path: path, node: "", reason: JournalError.reason(path, code: errno))
     }
     // The pid in the file is meaningful only in the container of the process that wrote it. So only
-    // the lock shows whether this process has ended.
+    // the lock shows whether that process has ended.
     let isLocked = Polling.wait(every: .milliseconds(5), until: .now + .seconds(1)) { () -> Bool? in
       if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
       return errno == EWOULDBLOCK ? nil : false
@@ -138,7 +139,7 @@ package final class StepMarkerFile {
     measuresEachStep = hasKnownFormat && words[Word.measures] == 1
   }
 
-  /// Returns the size of the file if the file was truncated; `nil` if it was not.
+  /// Returns the size of the file if the file was truncated; `nil` if the file has its full size.
   private static func truncatedSize(_ descriptor: Int32) -> Int64? {
     var (status, first) = (stat(), UInt64(0))
     // The first word is written after the file has reached its full size. So a shorter file that
@@ -171,8 +172,8 @@ package final class StepMarkerFile {
   /// Releases the lock. This process must not record anything after this call.
   func unlock() { flock(descriptor, LOCK_UN) }
 
-  /// Returns the process id that the holder of the lock has written to the file; `nil` if there is
-  /// none.
+  /// Returns the process id that the holder of the lock has written to the file; `nil` if the file
+  /// contains no process id.
   static func holderPID(_ descriptor: Int32) -> Int32? {
     var pid: UInt64 = 0
     guard pread(descriptor, &pid, 8, off_t(8 * Word.pid)) == 8, pid > 0 else { return nil }
@@ -262,8 +263,8 @@ package final class StepMarkerFile {
     return preparedStepRecord.write(step, applied: applied, schema: schema)
   }
 
-  /// Whether the file still contains the prepared step whose checksum it had stored. Also `true` if
-  /// no step was stored.
+  /// Whether the file still contains the prepared step that its stored checksum belongs to. Also
+  /// `true` if no checksum was stored.
   var hasPreparedStep: Bool {
     guard let recordedChecksum = formerContents?.preparedChecksum, recordedChecksum != 0,
       recordedChecksum != Self.isPreparing
@@ -289,7 +290,7 @@ package final class StepMarkerFile {
     return SourceMarker(words: words, name: bytes)
   }
 
-  /// Marks the beginning and the end of each step whose event comes from one source.
+  /// A marker for the beginning and the end of each step whose event comes from one source.
   package struct SourceMarker {
     fileprivate let words: UnsafeMutablePointer<UInt64>
     fileprivate let name: [UInt8]
@@ -326,8 +327,8 @@ package final class StepMarkerFile {
   /// The marker with which a signal handler records the effect that ends the process.
   package var effectMarker: EffectMarker { EffectMarker(words: words) }
 
-  /// Marks the effect that ends the process. Signal handlers may use this marker, because it only
-  /// makes three memory stores.
+  /// A marker for the effect that ends the process. Signal handlers may use this marker, because it
+  /// only makes three memory stores.
   package struct EffectMarker {
     fileprivate let words: UnsafeMutablePointer<UInt64>
     fileprivate let timersMark = StepMarkerFile.timersMark

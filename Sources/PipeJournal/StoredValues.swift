@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-/// A state or an event in a journal, with the schema version of the machine that it belongs to.
+/// A state or an event in a journal, with the schema version for which it is encoded.
 package struct StoredValue {
   package enum Content {
     case state([UInt8])

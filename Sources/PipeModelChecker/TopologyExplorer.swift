@@ -187,10 +187,11 @@ struct WatchedStates {
   var questions = ExplorationQuestions()
   /// The properties, by the number of the observation. A property may have several observations.
   private(set) var propertiesByObservation: [Int: ExploredProperty] = [:]
-  /// The indices of pipes, by the number of the observation that the pipe is full. Contains only
-  /// pipes that have more capacity at run time.
+  /// For each observation that a pipe is full: the index of the pipe. Contains only pipes that have
+  /// more capacity at run time.
   private(set) var pipesByBoundObservation: [Int: Int] = [:]
-  /// For each observation that a pipe from a locked instance is full: the index of the pipe.
+  /// For each observation that a pipe is full, if the instances of the pipe's sender can be locked:
+  /// the index of the pipe.
   private var pipesByLockObservation: [Int: Int] = [:]
 
   init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
@@ -214,7 +215,7 @@ struct WatchedStates {
         }
       }
     }
-    // Whether a pipe is ever full is known only if no step is postponed forever.
+    // If the search postponed a step forever, it might not find out that a pipe can be full.
     questions.takesEveryStep = !topology.pipes.isEmpty
     for (place, pipe) in topology.pipes.enumerated()
     where pipe.capacity < pipe.specification.capacity {
@@ -267,8 +268,8 @@ struct WatchedStates {
   }
 
   /// Returns the indices of the pipes that were full in some state, although a run may send more
-  /// events into them: an instance that is locked for a synchronized event sends its events even if
-  /// other instances have filled the pipe in the meantime.
+  /// events into these pipes. In a run, an instance that is locked for a synchronized event sends
+  /// its events even if other instances have filled the pipe since the lock.
   func fullPipesOfLockedInstances(in result: ExplorationResult) -> Set<Int> {
     Set(result.reachedBounds.compactMap { pipesByLockObservation[$0] })
   }
@@ -278,7 +279,7 @@ struct WatchedStates {
 /// larger capacities, as long as these may change the result.
 ///
 /// A pipe that is never full behaves like a larger pipe. A pipe that is full in some state blocks
-/// its sender there, and a larger pipe would not.
+/// its sender in this state, and a larger pipe would not.
 struct CapacityEscalation {
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   private(set) var capacities: [Int]

@@ -1,4 +1,5 @@
-/// The hash function FNV-1a. Unlike Swift's hashes, its hashes are the same in every process.
+/// The hash function FNV-1a. Unlike the hash values of Swift's `Hasher`, these hashes are the same
+/// in every process.
 package enum FNV {
   /// Returns the 32-bit hash of a text's UTF-8.
   package static func hash(of text: String) -> UInt32 {

@@ -62,7 +62,7 @@ package struct Queue<Element> {
 
   @inlinable
   mutating func grow() {
-    // The capacity stays a power of two, so that a mask replaces the modulus.
+    // The capacity stays a power of two, so that a bit mask can replace the modulo operation.
     var largerBuffer: [Element?] = []
     largerBuffer.reserveCapacity(max(8, 2 * ring.count))
     for index in 0..<count { largerBuffer.append(ring[(head + index) & (ring.count - 1)]) }

@@ -27,8 +27,8 @@ package enum Suggestion {
     choice.map { ". Did you mean '\($0)'?" } ?? ""
   }
 
-  /// Returns the choice that the user probably meant: the choice begins with the name, or differs
-  /// from the name by few typing errors. Returns `nil` if there is no such choice.
+  /// Returns the choice that the user probably meant: a choice that begins with the name, or that
+  /// differs from the name by few typing errors. Returns `nil` if there is no such choice.
   package static func closest(to name: String, among choices: [String]) -> String? {
     let name = name.lowercased()
     let limit = min(3, name.count / 3)
@@ -43,7 +43,7 @@ package enum Suggestion {
   /// Returns the least number of edits that turn one word into the other. An edit is an insertion,
   /// a deletion, a replacement, or a swap of adjacent characters.
   static func distance(_ left: String, _ right: String) -> Int {
-    // Compares only 64 bytes: names are short, so a longer text is not a misspelled name.
+    // Compares only the first 64 bytes: names are short, so a longer text is not a misspelled name.
     let a = Array(left.utf8.prefix(64))
     let b = Array(right.utf8.prefix(64))
     var rows = [Array(0...b.count)]

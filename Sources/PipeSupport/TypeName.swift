@@ -10,7 +10,7 @@ package enum TypeName {
     // `Module.Outer.Inner`, or `Module.(unknown context at $1234).Inner` for a private type.
     let parts = _typeName(type, qualified: true).split(separator: ".").filter { !$0.hasPrefix("(") }
     guard parts.count > 1 else { return unqualified(type) }
-    // Not `joined`: for a slice, the runtime would search all conformances of the process.
+    // `joined` would be slower: for a slice, the runtime searches all conformances of the process.
     var name = String(parts[1])
     for part in parts[2...] { name += ".\(String(part))" }
     return name

@@ -14,11 +14,11 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case recordError = "record.error"
   /// The node is about to write records from the journal's log into the database.
   case writeBefore = "write.before"
-  /// The records are in the database; the log is not restarted yet.
+  /// The records are in the database; the log is not cleared yet.
   case writeAfter = "write.after"
-  /// A step is recorded; its effect is not started yet.
+  /// A step is recorded; the effect of the step is not started yet.
   case effectBefore = "effect.before"
-  /// The event of an effect is recorded; the end of the effect is not.
+  /// The event that an effect has sent is recorded; the end of the effect is not recorded yet.
   case effectAfter = "effect.after"
   /// The node has acknowledged events to their sender.
   case ackAfter = "ack.after"
@@ -46,7 +46,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case drainBefore = "drain.before"
 
   // Failpoints of the orchestrator, while it moves instances among shards.
-  /// The undelivered events to the node are in the pipes to its new shards.
+  /// The undelivered events for the node are in the pipes to the node's new shards.
   case shardsRouted = "shards.routed"
   /// The instances of one shard are copied into the journal of another shard.
   case shardCopied = "shards.copied"
@@ -56,7 +56,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case shardRemoved = "shards.removed"
 
   // Failpoints of the orchestrator, while it pins programs.
-  /// The program of a node is copied; no process runs the copy.
+  /// The program of a node is copied; no process runs the copy yet.
   case programCopied = "program.copied"
 
   // Failpoints of the orchestrator, while it moves a node to a new program.
@@ -130,7 +130,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
     ].contains(self)
   }
 
-  /// Whether only participants of synchronized events, or only coordinators, reach this failpoint.
+  /// Whether this failpoint belongs to synchronized events: only their participants, or only their
+  /// coordinators, reach it.
   package var isOfSynchronizedEvents: Bool {
     switch self {
     case .stepBefore, .stepAfter, .recordAfter, .recordError, .writeBefore, .writeAfter,
@@ -153,8 +154,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
   ///
   /// Only `arm` writes this variable, once, before the process starts its threads.
   private nonisolated(unsafe) static var isArmed = false
-  /// The path of a file that must exist for failpoints to act; `nil` if none is required. Written
-  /// together with `isArmed`.
+  /// The path of a file that must exist for failpoints to act; `nil` if no file is required.
+  /// Written together with `isArmed`.
   private nonisolated(unsafe) static var switchFile: String?
   /// The thread that runs the node and its embedded coordinators. Written together with `isArmed`.
   private nonisolated(unsafe) static var nodeThread = pthread_self()
@@ -163,14 +164,15 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// Reads this process's failpoints from its environment. Call this before the process starts any
   /// thread.
   ///
-  /// Writes an error and exits with code 2 if the failpoints are malformed.
+  /// If the failpoints are malformed, writes an error and exits with code 2.
   package static func arm(
     node: String, incarnation: UInt64, environment: [String: String] = ProcessEnvironment.current
   ) {
     do {
       let armed = try FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
-      // Also arms a node without failpoints, because its embedded coordinators may have failpoints.
+      // Also arms a node without failpoints of its own, because its embedded coordinators may have
+      // failpoints.
       guard environment[FailpointCounter.rulesVariable]?.isEmpty == false else { return }
       processFailpoints.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
       switchFile = environment[FailpointCounter.switchVariable]
@@ -208,7 +210,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
     processFailpoints.withLock { $0.currentOwnerID = ownerID }
   }
 
-  /// Reports that the process has reached a failpoint. The call may crash, stop or delay the process.
+  /// Reports that the process has reached a failpoint. The call may crash, stop or delay the
+  /// process.
   /// - Returns: Whether the caller must cut its connection.
   @discardableResult
   @inline(__always)
@@ -217,7 +220,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
   }
 
   /// Reports that the process has reached a failpoint at which an operation can be made to fail.
-  /// - Returns: Whether the caller must skip its operation and behave as if the operation had failed.
+  /// - Returns: Whether the caller must skip its operation and behave as if the operation had
+  ///   failed.
   @inline(__always)
   package static func shouldFail(_ point: Failpoint) -> Bool {
     isArmed && triggeredAction(at: point) == .error
@@ -296,7 +300,7 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
   /// Performs the action, except the actions `cut` and `error`, which the caller performs.
   func perform() {
     switch self {
-    // `raise` signals this thread, so that the thread cannot take another step.
+    // `raise` signals the calling thread, so the thread executes no further code.
     case .crash: raise(SIGKILL)
     case .exit: _exit(70)
     case .stop: raise(SIGSTOP)
@@ -339,8 +343,8 @@ package struct FailpointCounter: Sendable {
     generator = SplitMix64(seed: mixed &+ incarnation &* 0xD6E8_FEB8_6659_FD93)
   }
 
-  /// Creates a counter from environment variables. Returns `nil` if no rule applies to the node's
-  /// incarnation.
+  /// Creates a counter from environment variables. Returns `nil` if no rule applies to this node
+  /// and incarnation.
   package init?(
     node: String, incarnation: UInt64, environment: [String: String]
   ) throws(FailpointError) {
@@ -383,7 +387,7 @@ package struct FailpointCounter: Sendable {
 /// The failpoint counters of a process: one for the node, and one for each embedded coordinator.
 struct ProcessFailpoints {
   private var counters: [Int: (counter: FailpointCounter, prefix: String)] = [:]
-  /// The owner of the main thread's current work: 0 for the node, or the number of an embedded
+  /// The owner of the node thread's current work: 0 for the node, or the number of an embedded
   /// coordinator.
   var currentOwnerID = 0
 
@@ -393,8 +397,8 @@ struct ProcessFailpoints {
 
   /// Counts a hit. Returns the action of the rule that applies, the number of hits of the
   /// failpoint, and the prefix of the line in the log; `nil` if no rule applies.
-  /// - Parameter belongsToNode: Whether the hit belongs to the node itself, regardless of the
-  ///   current owner of the main thread.
+  /// - Parameter belongsToNode: Whether the hit belongs to the node itself, regardless of
+  ///   `currentOwnerID`.
   mutating func hit(
     _ point: Failpoint, belongsToNode: Bool
   ) -> (action: FailpointAction, count: UInt64, prefix: String)? {

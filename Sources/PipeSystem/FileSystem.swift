@@ -53,7 +53,7 @@ package enum FileSystem {
     return entryNames.sorted()
   }
 
-  /// Reads an open file from its current position to its end, or to `limit` bytes.
+  /// Reads an open file from its current position up to its end, but at most `limit` bytes.
   package static func read(_ descriptor: Int32, limit: Int = .max) throws -> [UInt8] {
     var bytes: [UInt8] = []
     while bytes.count < limit {
@@ -145,8 +145,8 @@ package enum FileSystem {
     guard fsync(descriptor) == 0 else { throw SystemError("fsync", on: path, code: errno) }
   }
 
-  /// Returns a text that changes whenever the file is replaced or rewritten. Returns an empty text
-  /// if there is no file.
+  /// Returns a text that identifies the version of a file: the text changes whenever the file is
+  /// replaced or rewritten. Returns an empty text if there is no file.
   package static func version(of path: String) -> String {
     var status = stat()
     return stat(path, &status) == 0 ? version(status) : ""
@@ -183,7 +183,8 @@ package enum FileSystem {
     return String(cString: directory) + "/" + path
   }
 
-  /// Returns the absolute path without symbolic links, `.` and `..`; `nil` if there is no such file.
+  /// Returns the absolute path without symbolic links, `.` and `..`; `nil` if there is no such
+  /// file.
   package static func resolvedPath(_ path: String) -> String? {
     guard let resolved = realpath(path, nil) else { return nil }
     defer { free(resolved) }
@@ -204,8 +205,8 @@ package enum FileSystem {
 }
 
 extension FileSystem {
-  /// Copies the contents of an open file into an empty file. A file system that supports it shares
-  /// the blocks of both files.
+  /// Copies the contents of an open file into an empty file. On a file system with reflinks, the
+  /// two files share their blocks.
   /// - Parameter path: The path of the copy, for the error.
   /// - Returns: A hash of the contents.
   package static func copy(
@@ -228,7 +229,7 @@ extension FileSystem {
 package struct FileIdentity: Hashable {
   private let device: UInt64
   private let inode: UInt64
-  /// Whether the file is a regular file, and not a directory, device or pipe, for example.
+  /// Whether the file is a regular file, and not, for example, a directory, a device or a pipe.
   package let isRegularFile: Bool
 
   /// A text that identifies the file to other processes on the same host.

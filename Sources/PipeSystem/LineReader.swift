@@ -5,13 +5,13 @@ package final class LineReader {
   package let path: String
   /// The number of lines read so far.
   package private(set) var lineNumber = 0
-  /// Whether the file ends within a line. Known after the last line is read.
+  /// Whether the file ends with an incomplete line. Valid after ``next()`` has returned `nil`.
   package private(set) var isTorn = false
   private let descriptor: Int32
   private var buffer: UnsafeMutableRawBufferPointer
   /// The part of the buffer that is not consumed yet.
   private var unread = 0..<0
-  /// The position in the file at which the unread part begins. Unit: bytes.
+  /// The position in the file at which the unread part of the buffer begins. Unit: bytes.
   private var offset = 0
   private var hasEnded = false
 
@@ -28,8 +28,8 @@ package final class LineReader {
     close(descriptor)
   }
 
-  /// Returns the text of the next line without its end, and its position in the file; `nil` after the
-  /// last complete line. The text is valid until the next call.
+  /// Returns the text of the next line without the line feed, and the offset of the line in the
+  /// file in bytes; `nil` after the last complete line. The text is valid until the next call.
   package func next() throws(SystemError) -> (text: UnsafeRawBufferPointer, offset: Int)? {
     var searched = unread.lowerBound
     while true {

@@ -1,8 +1,8 @@
 import Glibc
 
-/// The limit on open files. Before a run, the orchestrator raises its limit, which its child
-/// processes inherit, to the required number, because libzmq aborts a process that has no file
-/// descriptors left.
+/// The limit on open files. libzmq aborts a process that has no file descriptors left. So before a
+/// run, the orchestrator raises its limit to the required number. Its child processes inherit the
+/// limit.
 package enum OpenFileLimit {
   /// The error that a process of the run requires more open files than its hard limit allows.
   package struct ExceededError: Error, Hashable, CustomStringConvertible {
@@ -27,8 +27,8 @@ package enum OpenFileLimit {
 
   /// Returns the number of open files that a node requires, including a reserve for clients.
   /// - Parameters:
-  ///   - outboundConnectionCount: The number of the node's outbound connections: its outgoing pipes and, for a
-  ///     coordinator, its participants.
+  ///   - outboundConnectionCount: The number of the node's outbound connections: its outgoing pipes
+  ///     and, for a coordinator, its participants.
   ///   - inboundPipeCount: The number of the node's incoming pipes.
   package static func ofNode(outboundConnectionCount: Int, inboundPipeCount: Int) -> Int {
     64 + 4 * outboundConnectionCount + 2 * inboundPipeCount

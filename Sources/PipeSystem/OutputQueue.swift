@@ -4,8 +4,9 @@ import PipeSupport
 /// A queue of output that a separate thread writes, so that a slow reader does not delay the
 /// callers.
 ///
-/// The queue drops output beyond its limit. In the place of the dropped lines, the reader finds a
-/// line with their number. The thread runs until the process ends.
+/// The queue drops output beyond its limit. Where lines were dropped, the reader finds a line with
+/// the number of dropped lines. The thread runs until the process ends, or until the output can no
+/// longer be written.
 package final class OutputQueue: Sendable {
   private struct State {
     var pendingBytes: [UInt8] = []
@@ -17,7 +18,7 @@ package final class OutputQueue: Sendable {
     var unhandledAppendCount = 0
     /// The total number of bytes written, modulo 2^64.
     var writtenByteCount: UInt64 = 0
-    /// The errno that ended the writer permanently.
+    /// The errno that ended the output permanently.
     var endErrorCode: Int32?
   }
 
@@ -91,7 +92,7 @@ package final class OutputQueue: Sendable {
     }
   }
 
-  // MARK: The thread
+  // MARK: The writer thread
 
   private func writeUntilEnd() {
     // Blocks SIGTTOU. Otherwise, a terminal with `tostop` set would stop this process, which
@@ -119,8 +120,8 @@ package final class OutputQueue: Sendable {
     }
   }
 
-  /// Removes and returns the pending bytes. If lines were dropped, appends a line with their
-  /// number.
+  /// Removes and returns the pending bytes. If lines were dropped, appends a line with the number
+  /// of dropped lines.
   private func removePendingBytes() -> [UInt8] {
     state.withLock { state in
       var batch = state.pendingBytes

@@ -53,9 +53,9 @@ package struct ProcessUsage: Hashable, Sendable {
   }
 }
 
-/// An executor that runs a task and its child tasks on the thread that waits for the task. A
-/// blocking call in the task blocks no other task, and the process has no additional thread until
-/// the task starts one.
+/// An executor that runs a task and its child tasks on the thread that waits for the task. So a
+/// blocking call in the task does not block the threads of the default executor. The process has no
+/// additional thread until the task starts one itself.
 package final class MainThread: TaskExecutor {
   private let jobs = Locked<[UnownedJob]>([])
   /// Signalled once for each job, and once when the operation has returned.
@@ -103,7 +103,8 @@ package enum ProcessEnvironment {
   }
 
   /// Returns the value of a variable in the environment of a process; `nil` if the variable is not
-  /// set, or the environment cannot be read because the process is ending or belongs to another user.
+  /// set, or the environment cannot be read because the process is ending or belongs to another
+  /// user.
   package static func value(of variable: String, ofProcess pid: Int32) -> String? {
     guard let bytes = FileSystem.contents(of: "/proc/\(pid)/environ", limit: 4 << 20) else {
       return nil

@@ -1,7 +1,7 @@
 import Glibc
 import PipeSupport
 
-/// Polling for conditions on which no descriptor and no blocking call can wait.
+/// Polling for conditions that neither a descriptor nor a blocking call reports.
 package enum Polling {
   /// Calls `ask` repeatedly until it returns an answer or the deadline passes. Blocks this thread.
   /// Calls `ask` at least once.
@@ -18,7 +18,8 @@ package enum Polling {
   }
 }
 
-/// A POSIX semaphore, for threads that run no Swift tasks.
+/// A POSIX semaphore. Only for threads outside the pool of the default executor, because a wait
+/// blocks the thread.
 package final class Semaphore: Sendable {
   // A sem_t may be shared between threads.
   nonisolated(unsafe) private let semaphore: UnsafeMutablePointer<sem_t>

@@ -4,9 +4,9 @@ import PipeSupport
 /// its threads. The process's wait between two samples is the longest wait of any of its threads.
 ///
 /// The wait of a thread that has started between two samples counts from its start. The wait of a
-/// thread that has ended between two samples is lost. The kernel counts a wait only when the wait
-/// ends. So if a thread waits during the whole time between two samples, the sampler measures this
-/// wait with a clock, and later subtracts the measured time from the kernel's count.
+/// thread that has ended between two samples is not counted. The kernel counts a wait only when the
+/// wait ends. So if a thread waits during the whole time between two samples, the sampler measures
+/// this wait with a clock, and later subtracts the measured time from the kernel's count.
 package struct RunQueueSampler {
   /// The kernel's statistics of a thread.
   package struct Thread: Hashable, Sendable {
@@ -52,7 +52,8 @@ package struct RunQueueSampler {
     /// yet.
     var uncountedQueueTime: Duration = .zero
 
-    /// Takes a new sample of the thread and returns its wait since the previous sample.
+    /// Takes a new sample of the thread. Returns how long the thread has waited since the previous
+    /// sample.
     /// - Parameter passed: The time since the previous sample.
     mutating func take(_ thread: Thread, after passed: Duration) -> Duration {
       let counted = max(.zero, thread.queueTime - lastReading.queueTime)

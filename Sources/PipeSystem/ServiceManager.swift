@@ -29,8 +29,9 @@ package struct ServiceManager: Hashable, Sendable {
       } : nil
   }
 
-  /// Returns the service manager of this process, and removes its variables from the environment, so
-  /// that child processes do not send notifications. Call this before the process starts a thread.
+  /// Returns the service manager of this process, and removes the service manager's variables from
+  /// the environment. So child processes do not send notifications. Call this before the process
+  /// starts a thread.
   package static func take() -> ServiceManager? {
     let manager = ServiceManager(environment: ProcessEnvironment.current)
     for variable in variables { unsetenv(variable) }

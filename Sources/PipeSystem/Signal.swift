@@ -47,8 +47,9 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
 
 /// A readable descriptor for signals, for use in a poll loop. No signal handler runs.
 ///
-/// If a signal that would end the process was ignored when the process started, it stays ignored.
-/// Examples: SIGHUP under nohup, and SIGINT in the background of a shell without job control.
+/// If a signal that would end the process was ignored when the process started, the signal stays
+/// ignored. Examples: SIGHUP under nohup, and SIGINT in the background of a shell without job
+/// control.
 ///
 /// Create the descriptor on the main thread before the process starts any other thread: a thread
 /// blocks signals only for itself, and for the threads that it starts later.

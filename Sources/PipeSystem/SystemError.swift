@@ -1,6 +1,6 @@
 import Glibc
 
-/// The error of a failed system call: the errno, and the object of the call.
+/// The error of a failed system call: the name of the call, its object, and the errno.
 package struct SystemError: Error, Hashable, CustomStringConvertible {
   package let call: String
   /// The file or other object of the call; `nil` if the call has none.
@@ -22,7 +22,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether an errno means that a disk is full or its quota is used up.
+  /// Whether an errno means that a disk is full, or that a disk quota is used up.
   package static func isDiskFull(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
 
   package var description: String {
@@ -32,7 +32,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
 }
 
 extension Error {
-  /// Whether the error means that a disk is full or its quota is used up.
+  /// Whether the error means that a disk is full, or that a disk quota is used up.
   package var isDiskFull: Bool {
     (self as? SystemError).map { SystemError.isDiskFull($0.code) } ?? false
   }

@@ -6,7 +6,7 @@ import PipeWire
 public struct NodeDependency: Hashable, Sendable {
   /// The condition that must hold before the dependent node starts.
   public enum Condition: Hashable, Sendable {
-    /// The node is running, or has exited by itself with code 0.
+    /// The other node is running, or has exited by itself with code 0.
     case running
     /// The other node meets ``running``, and has been in this state at some time since the
     /// dependent node was asked to start.
@@ -15,7 +15,7 @@ public struct NodeDependency: Hashable, Sendable {
 
   /// The name of the node to wait for.
   public var node: String
-  /// The condition that the node must meet.
+  /// The condition that the other node must meet.
   public var condition: Condition
 
   /// Makes a dependency.
@@ -67,8 +67,8 @@ extension Topology {
 
   /// The nodes that are in a cycle or depend on a cycle, each with the nodes that it waits for.
   ///
-  /// These are the nodes that remain after nodes that wait for no other node have been removed
-  /// repeatedly.
+  /// The algorithm repeatedly removes a node that waits for no other node. The result contains the
+  /// remaining nodes.
   private var nodesBlockedByCycles: [String: Set<String>] {
     let names = Set(nodes.map(\.name))
     var waitingNodes: [String: Set<String>] = [:]

@@ -37,7 +37,7 @@ public struct NodeSpecification: Hashable, Sendable {
 
   /// The name, unique among nodes, composites and monitors: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
-  /// The machine or constant that the node hosts.
+  /// The machine or constant state of the node.
   public var content: Content
   /// The executable that runs the node; `nil` uses the topology's executable.
   public var program: String?
@@ -80,8 +80,8 @@ public struct NodeSpecification: Hashable, Sendable {
   /// For a node with a key: the number of processes among which the instances are divided. Default:
   /// 1.
   public var shards: Int
-  /// The shard that this node is after ``Topology/withShards``; `nil` for a node of the topology
-  /// file.
+  /// The shard that this node represents in ``Topology/withShards``; `nil` for a node of the
+  /// topology file.
   package var shard: NodeShard?
 
   /// Makes a node.
@@ -115,7 +115,7 @@ public struct NodeSpecification: Hashable, Sendable {
     self.hostLossPolicy = hostLossPolicy
   }
 
-  /// Makes a node that hosts a machine.
+  /// Makes a node with a machine.
   public static func machine(
     _ machine: String, name: String, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),

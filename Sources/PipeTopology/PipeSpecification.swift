@@ -64,7 +64,7 @@ public struct PipeSpecification: Hashable, Sendable {
     if case .port(let port) = source { port } else { nil }
   }
 
-  /// The state of a rule: when the sender enters it, the sender sends an event. `nil` for other
+  /// The state of a rule: when the sender enters this state, it sends an event. `nil` for other
   /// kinds of sources.
   public var enteredState: String? {
     if case .state(let state, _) = source { state } else { nil }
@@ -114,7 +114,7 @@ extension PipeSpecification {
       name: name, capacity: capacity, onRefused: onRefused)
   }
 
-  /// Makes a pipe whose sender sends an event whenever it enters a state.
+  /// Makes a pipe whose sender sends an event whenever the sender enters a state.
   /// - Parameters:
   ///   - to: The receiving node, and an in-port if wanted: `node` or `node.port`.
   ///   - send: A template: an event's name, or `{name: {field: value}}`. In the event that is sent,
@@ -131,8 +131,8 @@ extension PipeSpecification {
 
   /// Returns whether a text is a valid pipe name.
   ///
-  /// A pipe's name is part of its sender's routing id at the receiver's socket, which limits its
-  /// length and characters.
+  /// A pipe's name is part of a routing id at the receiver's socket. The routing id limits the
+  /// length and the characters of the name.
   static func isValidName(_ name: String) -> Bool {
     (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
   }

@@ -36,7 +36,7 @@ public struct RestartPolicy: Hashable, Sendable {
   }
 
   static let maximumRestartsRange = 0...1_000_000
-  /// The time that a failing process is assumed to run at least before it fails.
+  /// The assumed minimum time for which a failing process runs.
   private static let minimumLifetime: Duration = .milliseconds(100)
 
   /// The minimum time in which a node that always fails reaches the restart limit.
@@ -57,9 +57,9 @@ public struct RestartPolicy: Hashable, Sendable {
 extension RestartPolicy {
   /// Returns the restart policy of a coordinator whose participants have the given policies.
   ///
-  /// The result is the policy that allows the most restarts, or the default policy if none allows
-  /// more. The coordinator must be restarted, since participants that are in doubt wait for the
-  /// coordinator.
+  /// The result is the participants' policy that allows the most restarts. If the default policy
+  /// allows at least the same number, the result is the default policy. The coordinator must be
+  /// restarted, since participants that are in doubt wait for the coordinator.
   package static func forCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
     let defaultPolicy = RestartPolicy()
     let mostPersistent = participants.filter { $0.mode != .never }.max {

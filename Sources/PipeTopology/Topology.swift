@@ -197,8 +197,8 @@ extension Topology {
 
   /// Returns the durability of a pipe's events; `nil` if the topology alone does not determine it.
   ///
-  /// The durability can depend on which node of a composite accepts the event, which only the
-  /// descriptions of the machines show.
+  /// The durability can depend on the node of a composite that accepts the event. Only the
+  /// descriptions of the machines show this node.
   private func knownDurability(of pipe: PipeSpecification) -> Durability? {
     let level = durability(of: pipe)
     guard pipe.durability == nil, composite(pipe.receiver) != nil, pipe.eventTemplate != nil else {

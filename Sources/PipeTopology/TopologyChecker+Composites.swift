@@ -123,7 +123,8 @@ extension TopologyChecker {
     }
   }
 
-  /// Reports events that an effect cannot emit because several composites synchronize them.
+  /// Reports synchronized events that effects cannot emit: events from effects of nodes with a
+  /// `key`, and events that several composites synchronize.
   private mutating func checkEffects(in composites: TopologyComposites) {
     for node in topology.nodes {
       guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }

@@ -3,8 +3,8 @@ import PipeSupport
 import PipeWire
 
 extension TopologyChecker {
-  /// The receiver of a pipe, with the events that it accepts. The receiver is a machine, an in-port
-  /// or a composite.
+  /// The receiver of a pipe, with the receiver's events. The receiver is a machine, an in-port or a
+  /// composite.
   private struct Receiver {
     var holder: String
     var events: [CaseDescription]
@@ -53,8 +53,8 @@ extension TopologyChecker {
     }
   }
 
-  /// Returns the state of the sending composite's projection that a rule names; `nil` if there is
-  /// no such state.
+  /// Returns the state that a rule names, if the projection of the sending composite has this
+  /// state; otherwise `nil`.
   private mutating func projectedState(
     _ when: String, of pipe: PipeSpecification, owner: String, at path: [String]
   ) -> CaseDescription? {
@@ -346,8 +346,8 @@ extension TopologyChecker {
     return true
   }
 
-  /// Checks that the state's values that an event's template uses have the types of the event's
-  /// fields.
+  /// Checks the types of the variables in an event's template: the value of the state must have the
+  /// type of the event's field.
   private mutating func checkVariables(
     of json: JSONValue, from state: CaseDescription, as event: CaseDescription, owner: String,
     at path: [String]

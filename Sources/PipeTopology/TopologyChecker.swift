@@ -28,8 +28,8 @@ public struct TopologyChecker: DiagnosticCollector {
     ///
     /// Versions are versions of the receiver's machine. The events of a port have the version that
     /// the port declares. Without a declaration, they have the version of the receiver's machine in
-    /// the sender's program, or else version 1. The events of a rule have the current version of
-    /// the receiver's machine, since the topology file contains them.
+    /// the sender's program, or else version 1. The events of a rule are written in the topology
+    /// file, so they have the current version of the receiver's machine.
     package func schema(ofEventsOf pipe: PipeSpecification, in topology: Topology) -> Int? {
       guard let receiver = topology.node(pipe.receiver), let machine = receiver.machine else {
         return nil

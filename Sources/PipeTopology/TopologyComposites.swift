@@ -142,7 +142,7 @@ public struct CompositeSpecification: Sendable {
   public var name: String
   /// The components: names of nodes and of other composites.
   public var components: [String]
-  /// The field of an event that is the key of the participating instances; `nil` if the nodes have
+  /// The event field that contains the key of the participating instances; `nil` if the nodes have
   /// one machine each.
   public var key: String?
   /// The synchronized events, in file order. The order has no meaning.

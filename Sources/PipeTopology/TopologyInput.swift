@@ -106,7 +106,8 @@ package enum TopologyInput: Hashable, Sendable {
   }
 }
 
-/// The topology file of the current node. Machines resolve relative paths against its directory.
+/// The topology file of the current node. Machines resolve relative paths against the directory of
+/// this file.
 public enum TopologyFile {
   /// The environment variable with the absolute path of the topology file.
   package static let variable = "PIPERUNTIME_TOPOLOGY_FILE"

@@ -69,7 +69,8 @@ struct TopologyKey<Model: Sendable>: Sendable {
     return schema.withDescription(text.replacing("`", with: ""))
   }
 
-  /// Returns the key's row in the documentation, and the rows of the keys in its mapping.
+  /// Returns the key's row in the documentation. If the value is a mapping, also returns the rows
+  /// of the mapping's keys.
   func documentationRows(in start: Model) -> [TopologyRow] {
     [(name, meaning, defaultText(in: start))]
       + documentationRows.map {

@@ -131,8 +131,8 @@ struct TopologyReading: DiagnosticCollector {
     return false
   }
 
-  /// Returns whether the runtime does not reserve a name for its own files and commands. Reports a
-  /// reserved name.
+  /// Returns whether a name is available: the runtime reserves some names for its own files and
+  /// commands. Reports a reserved name.
   mutating func checkNotReserved(_ name: String, at mark: TextPosition, title: String) -> Bool {
     guard NamePattern.reservedNames.contains(name) else { return true }
     report(
@@ -195,13 +195,13 @@ public enum TopologyReader {
   public static let byteLimit = 1 << 20
 
   /// Reads a file, with variables from the environment and from a `.env` file in the same directory.
-  /// - Throws: All errors of the file, in its order.
+  /// - Throws: All errors of the file, in the order of the file.
   public static func read(path: String) throws(TopologyErrors) -> Result {
     try read(.file(path))
   }
 
   /// Reads the topology from the input that a command-line argument names.
-  /// - Throws: All errors of the text, in its order.
+  /// - Throws: All errors of the text, in the order of the text.
   package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
     try requireValid(examine(input))
   }
@@ -210,7 +210,7 @@ public enum TopologyReader {
   /// - Parameters:
   ///   - file: The file's name in diagnostics.
   ///   - variables: The values of `${NAME}`. Default: the environment's variables.
-  /// - Throws: All errors of the text, in its order.
+  /// - Throws: All errors of the text, in the order of the text.
   public static func read(
     text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
   ) throws(TopologyErrors) -> Result {
@@ -268,7 +268,7 @@ extension TopologyReading {
   /// Parses a text as YAML, resolves merge keys and replaces variables. Returns the document, and a
   /// `TopologyReading` that collects further diagnostics.
   /// - Parameter file: The file's name in diagnostics.
-  /// - Throws: All errors, if the text is not a mapping.
+  /// - Throws: All errors, if the text is not valid YAML, or not a mapping.
   static func beginReading(
     _ text: [UInt8], file: String, as kind: FileKind, variables: TopologyVariables
   ) throws(TopologyErrors) -> (reading: TopologyReading, place: TopologyCursor) {

@@ -109,7 +109,8 @@ extension TopologyValueType<[String]> {
 }
 
 extension TopologyReading {
-  /// Returns the members of `nodes`, `composites` or `monitors`, which share one namespace.
+  /// Returns the members of a mapping of named items, such as `nodes` or `places`. The named items
+  /// of a file share one namespace.
   fileprivate mutating func readNamedMembers(
     of cursor: TopologyCursor, kind: Kind
   ) -> [(key: String, value: TopologyCursor)] {
@@ -150,8 +151,8 @@ extension TopologyReading {
     return names
   }
 
-  /// Returns the names in a list. Also records the location of each name, so that the source map
-  /// finds an element by its name.
+  /// Returns the names in a list; `nil` if the value is not a list. Also records the location of
+  /// each name, so that the source map finds an element by its name.
   mutating func readNames(recordingPositionsOf cursor: TopologyCursor, of what: String = "names")
     -> [String]?
   {

@@ -134,7 +134,8 @@ struct VariableExpander: DiagnosticCollector {
     return result
   }
 
-  /// Returns the text that replaces a variable; `nil` if the variable is required and missing.
+  /// Returns the text that replaces a variable; `nil` if the variable is missing and nothing
+  /// replaces it.
   private mutating func value(
     of name: String, _ rule: VariableText.Rule?, at mark: TextPosition
   ) -> String? {
@@ -234,8 +235,8 @@ extension TopologyReading {
   /// Returns a node with its merge keys resolved: if a mapping has the key `<<`, the entries of the
   /// mappings that this key names are added to the mapping.
   ///
-  /// The mapping's own entries take precedence. Of the named mappings, earlier ones take precedence
-  /// over later ones.
+  /// The mapping's own entries take precedence over added entries. If two added entries have the
+  /// same key, the entry of the earlier mapping takes precedence.
   private mutating func merged(_ node: YAMLNode) -> YAMLNode {
     var node = node
     switch node.content {
@@ -294,8 +295,8 @@ extension YAMLEntry {
 }
 
 extension YAMLNode {
-  /// The document without its `x-…` sections, which the runtime ignores and users can use as they
-  /// like.
+  /// The document without its `x-…` sections. The runtime ignores these sections, so they can have
+  /// any contents.
   fileprivate var withoutSections: YAMLNode {
     guard case .mapping(let entries) = content else { return self }
     var rest = self

@@ -44,8 +44,8 @@ enum VariableText {
     let wholeText: String
     var remainingText: Substring.UnicodeScalarView
 
-    /// - Parameter variable: The variable in whose braces the pieces are; `nil` at the top level of
-    ///   the text.
+    /// - Parameter variable: The variable whose braces contain the pieces; `nil` at the top level
+    ///   of the text.
     mutating func pieces(within variable: String?) throws(VariableTextError) -> [Piece] {
       var pieces: [Piece] = []
       var plain = ""

@@ -4,8 +4,8 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// A process that another process has started, identified by a process descriptor. Unlike a process
-/// id, the descriptor never refers to a later process.
+/// A process that another process has started. A pidfd identifies the process: unlike a process id,
+/// a pidfd never refers to a later process.
 package final class AdoptedProcess: Sendable {
   package let pid: Int32
   /// A descriptor that becomes readable once the process has ended.
@@ -13,8 +13,8 @@ package final class AdoptedProcess: Sendable {
 
   /// Finds the live process that a line of `/proc/PID/stat` describes. Returns `nil` if that
   /// process has ended.
-  /// - Throws: ``SystemError`` if the system does not say whether the process has ended, for
-  ///   example because no more descriptors are available.
+  /// - Throws: ``SystemError`` if it is unknown whether the process has ended, for example because
+  ///   no more descriptors are available.
   package init?(statLine line: some Collection<UInt8>) throws(SystemError) {
     guard let recorded = ProcessIdentity(line) else { return nil }
     let descriptor = pr_process_descriptor(recorded.pid)
@@ -81,7 +81,7 @@ struct ProcessIdentity: Hashable {
   /// When the process started, counted from the start of the system. Unit: clock ticks.
   var startTime: UInt64
 
-  /// Parses the line; `nil` if it is malformed. Source: proc(5).
+  /// Parses the line; `nil` if the line is malformed. Source: proc(5).
   init?(_ line: some Collection<UInt8>) {
     let text = String(decoding: line, as: UTF8.self)
     // The second field is the program's name in parentheses. The name can contain any characters.

@@ -11,10 +11,11 @@ import PipeWire
 /// processes at every instant.
 ///
 /// If another program removes the file, the orchestrator writes the file again, but no process
-/// locks the new file. Instead, its third line names the boot of the system during which the second
-/// line is valid.
+/// locks the new file. Instead, the third line of the new file names the boot of the system during
+/// which the second line is valid.
 ///
-/// Pipes that a running process opens later are described in another file in the same directory.
+/// If a running process opens more pipes, its new configuration is in another file in the same
+/// directory.
 extension ProcessRecord {
   /// The suffix of the file's name, after the node's name.
   package static let suffix = ".process"
@@ -44,7 +45,7 @@ extension ProcessRecord {
     }
   }
 
-  /// Whether the process has added its line to the record.
+  /// Whether the process has added its line to a record with these contents.
   static func isIdentified(_ bytes: [UInt8]) -> Bool { bytes.count { $0 == 0x0A } > 1 }
 
   /// Returns the new contents of a record whose file was removed. The new contents end with the id
@@ -94,7 +95,8 @@ extension ProcessRecord {
   package static let fileSuffixes = [
     suffix, extensionSuffix, keySuffix, endpointsSuffix, ".in", ".feed", ".out", ".err",
   ]
-  /// The suffix of the file that describes the pipes that a running process has opened.
+  /// The suffix of the file with the new configuration of a running process that has opened more
+  /// pipes.
   private static let extensionSuffix = suffix + ".outs"
   /// The suffix of the file with the node's key pair.
   static let keySuffix = ".node.key"
@@ -115,7 +117,7 @@ package struct Survivor: Sendable {
   /// with a deployment file.
   package var isDeployed: Bool { record?.launch.address != nil }
 
-  /// Returns the live processes of a topology. Precondition: no other process than the caller holds
+  /// Returns the live processes of a topology. Precondition: no process other than the caller holds
   /// the topology's lock.
   /// - Parameter patience: How long to wait for a process that was just forked and has not added
   ///   its line to its record yet.

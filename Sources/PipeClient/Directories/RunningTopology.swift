@@ -30,14 +30,14 @@ package struct RunningTopology: Hashable, Sendable {
     read(directories, where: isHeld)
   }
 
-  /// Whether another process holds the exclusive lock. If not, this process gets a shared lock,
-  /// which ends when the descriptor is closed.
+  /// Whether another process holds the exclusive lock. If not, this process gets a shared lock, and
+  /// keeps the lock until the descriptor is closed.
   private static func isHeld(_ descriptor: Int32) -> Bool {
     flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
   }
 
-  /// Whether no orchestrator answers at a control socket on this host until another orchestrator is
-  /// started. False for an endpoint on another host.
+  /// Whether the orchestrator of a control socket on this host has ended: no orchestrator answers
+  /// there until another orchestrator is started. Always `false` for an endpoint on another host.
   package static func isOrchestratorGone(from endpoint: String) -> Bool {
     let prefix = "ipc://"
     guard endpoint.hasPrefix(prefix) else { return false }
@@ -68,7 +68,8 @@ package struct RunningTopology: Hashable, Sendable {
         if isFree { break }
       }
     }
-    // If the process is in another container, only the lock shows that it has ended.
+    // If the orchestrator is in another container, only the lock shows that the orchestrator has
+    // ended.
     return Polling.wait(every: .milliseconds(10), until: deadline) {
       find(directories) == nil ? true : nil
     } == true
@@ -138,8 +139,9 @@ package struct OrphanedTopology: Sendable {
 
   /// Returns the topology if it is orphaned; otherwise `nil`.
   package static func find(_ directories: RuntimeDirectories) -> OrphanedTopology? {
-    // Without an orchestrator, no new process is forked. A process that was forked just before adds
-    // its process id to its record within a moment, so two seconds are sufficient.
+    // Without an orchestrator, no new process is forked. A process that the orchestrator forked
+    // just before its own end adds its process id to its record within a moment. So two seconds are
+    // sufficient.
     guard RunningTopology.find(directories) == nil,
       let nodes = try? Survivor.all(in: directories, patience: .seconds(2)), !nodes.isEmpty,
       RunningTopology.find(directories) == nil

@@ -10,8 +10,8 @@ package struct RuntimeRoots: Hashable, Sendable {
   package let runtime: String
   /// The directory that contains, for each topology, a directory of logs and journals.
   package let state: String
-  /// The reason why the user's `XDG_RUNTIME_DIR` is not used; `nil` if it is used, or if
-  /// `PIPERUNTIME_ROOT` is set.
+  /// The reason why `runtime` is not in the user's `XDG_RUNTIME_DIR`; `nil` if `runtime` is in that
+  /// directory, or if `PIPERUNTIME_ROOT` is set.
   package let fallback: Fallback?
 
   /// The reason why the sockets are in `/tmp` instead of `XDG_RUNTIME_DIR`.
@@ -55,8 +55,8 @@ package struct RuntimeRoots: Hashable, Sendable {
 }
 
 extension RuntimeRoots {
-  /// A sentence that says where the sockets are, and why; `nil` if the environment selects their
-  /// directory.
+  /// A sentence that says where the sockets are, and why; `nil` if the environment selects the
+  /// directory of the sockets.
   package var fallbackNote: String? {
     guard let fallback else { return nil }
     let reason =
@@ -101,7 +101,7 @@ package struct RuntimeDirectories: Hashable, Sendable {
   package var clientKeyFile: String { runtime + "/client.key" }
 
   /// Returns the path of the file with the key pair of a node that accepts connections from other
-  /// hosts. Names of nodes contain no dots.
+  /// hosts.
   package func keyFile(of node: String) -> String { runtime + "/" + node + ProcessRecord.keySuffix }
 
   /// Returns the path of the file with the endpoints of a node that accepts connections from other
@@ -130,7 +130,8 @@ package struct RuntimeDirectories: Hashable, Sendable {
   package static let pathLimit = 107
 
   /// Returns `ipc://` and the socket's path.
-  /// - Throws: ``DirectoryError`` if the path is too long, or a node's name is not valid as a file name.
+  /// - Throws: ``DirectoryError`` if the path is too long, or a node's name is not valid as a file
+  ///   name.
   package func endpoint(_ socket: Socket) throws(DirectoryError) -> String {
     let path = runtime + "/" + (try fileName(of: socket))
     guard path.utf8.count <= Self.pathLimit else { throw .pathTooLong(path) }
@@ -204,10 +205,10 @@ package enum DirectoryError: Error, Hashable, Sendable {
   /// The path is not a directory of this user: it belongs to another user, or is a symbolic link or
   /// a file.
   case foreignOwner(path: String, owner: UInt32?)
-  /// Another orchestrator holds the topology's lock. The lock file contains its pid, unless the
-  /// file is damaged.
+  /// Another orchestrator holds the topology's lock. `pid` is the process id of that orchestrator;
+  /// `nil` if the lock file is damaged.
   case alreadyRunning(topology: String, pid: Int32?, file: String?)
-  /// A process of the topology is alive, but its record does not say which process it is.
+  /// A process of the topology is alive, but its record does not contain its process id.
   case unknownProcess(record: String)
   /// A directory cannot be created or written to.
   case unusable(Purpose, SystemError)

@@ -5,10 +5,10 @@ import PipeWire
 
 /// Protects the files by which other processes find the processes of a running topology.
 ///
-/// Programs that clean up temporary files remove old files even if they are in use.
+/// Programs that clean up temporary files remove old files, even files that are in use.
 /// systemd-tmpfiles respects locks, so the directories are locked. tmpreaper and tmpwatch remove
-/// only files with old times, so the times of the files are regularly set to the current time.
-/// Files that another program removes nevertheless are written again.
+/// only files with old times, so the times of the files are regularly set to the current time. If
+/// another program removes files nevertheless, the orchestrator writes them again.
 package final class RuntimeFiles {
   private struct SavedFile {
     var version: String

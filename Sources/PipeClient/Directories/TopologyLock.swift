@@ -39,15 +39,16 @@ package final class TopologyLock: Sendable {
   /// - Parameters:
   ///   - file: The topology file.
   ///   - deployment: The deployment file; `nil` if all nodes are on one host.
-  /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` if another orchestrator holds the lock.
+  /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` if another orchestrator holds
+  ///   the lock.
   package static func acquire(
     _ directories: RuntimeDirectories, file: String?, deployment: String? = nil
   ) throws(DirectoryError) -> TopologyLock {
     for directory in [directories.state, directories.logs, directories.journals] {
       try OwnedDirectory.makeWritable(directory)
     }
-    // Another process may hold the lock for an instant: it checks whether the lock is held, or is
-    // an ending orchestrator that is about to remove the lock file.
+    // Another process may hold the lock for an instant: a process that checks the lock, or an
+    // orchestrator that is about to remove the lock file and to end.
     let lock = try Polling.wait(every: .milliseconds(2), until: .now + .milliseconds(50)) {
       () throws(DirectoryError) in try tryAcquire(directories, file: file, deployment: deployment)
     }
@@ -56,8 +57,7 @@ package final class TopologyLock: Sendable {
       throw .alreadyRunning(
         topology: directories.topology, pid: holder?.pid, file: holder?.topologyFile)
     }
-    // Writes the description before the next steps, because the file still describes the former
-    // holder of the lock.
+    // Writes the description first, because the file still describes the former holder of the lock.
     lock.writeDescription()
     lock.formerRecords.withLock { $0 = ProcessRecord.all(in: directories) }
     try lock.removeLeftovers()

@@ -10,7 +10,7 @@ package struct Diagnosis: Hashable, Sendable {
     case failure
     /// The topology works or recovers on its own, but a user should look at the cause.
     case warning
-    /// Nothing is wrong; a node only waits.
+    /// Nothing is wrong; for example, a node waits, or was restarted.
     case note
   }
 
@@ -22,12 +22,14 @@ package struct Diagnosis: Hashable, Sendable {
     case notKeepingUp(Activity)
     /// Each of these nodes waits for the next node, and the last node waits for the first node.
     case cycle([String])
-    /// The coordinator runs, but a participant is in doubt: it does not know the coordinator's
-    /// decision.
+    /// The coordinator runs, but a participant is in doubt: the participant does not know the
+    /// coordinator's decision.
     case undecided
-    /// The node has refused events.
+    /// The node has refused events. `count` events are stored as dead letters, and `lost` more
+    /// events were not stored.
     case deadLetters(count: UInt64, lost: UInt64)
-    /// The node's process has ended and was started again a short time ago.
+    /// The node was restarted a short time ago. `count` is the number of restarts, and `age` the
+    /// time since the last restart.
     case restarted(count: UInt64, age: Duration)
     /// The node has been in the same state for a long time, while effects run.
     case longEffects(Activity)
@@ -35,7 +37,7 @@ package struct Diagnosis: Hashable, Sendable {
     case distantTimer(RunningTimer)
   }
 
-  /// The current state of a node, and the work that the node does in it.
+  /// The current state of a node, and the work that the node does in this state.
   package struct Activity: Hashable, Sendable {
     /// The state as text.
     package var state: String?
@@ -52,7 +54,8 @@ package struct Diagnosis: Hashable, Sendable {
   package struct BlockedNode: Hashable, Sendable {
     /// The reason why a node waits.
     package enum Reason: Hashable, Sendable {
-      /// An outbound pipe is full.
+      /// An outbound pipe is full. `underWay` is the number of events that the receiver has not
+      /// applied yet.
       case fullPipe(name: String, underWay: UInt64, capacity: Int)
       /// The node is in doubt in a transaction.
       case inDoubt(InDoubtTransaction)
@@ -203,7 +206,7 @@ extension Diagnosis.Activity {
 // MARK: JSON
 
 extension Diagnosis {
-  /// The diagnosis as JSON.
+  /// Returns the diagnosis as JSON.
   package func record(at now: Int64) -> JSONValue {
     [
       "severity": .string(severity.rawValue), "cause": .string(code), "node": .string(node),

@@ -14,10 +14,10 @@ package struct TopologyHealth: Hashable, Sendable {
   /// The time of the diagnoses. Unit: nanoseconds since 1970.
   package let time: Int64
 
-  /// The maximum wait of a node that counts as normal back-pressure.
+  /// The longest wait of a node that still counts as normal back-pressure.
   private static let normalWaitLimit: Duration = .seconds(2)
-  /// How long an effect must have run, or how far in the future a timer must be, to be reported as
-  /// a note.
+  /// How long a node must have run effects in one state, or how far in the future a timer must be,
+  /// to be reported as a note.
   private static let longWait: Duration = .seconds(60)
   /// How long after a restart the restart is reported.
   private static let recentRestart: Duration = .seconds(60)
@@ -75,13 +75,13 @@ package struct TopologyHealth: Hashable, Sendable {
       let since = graph.oldestDoubt(about: node.name) ?? time
       return age(since, at: time) < normalWaitLimit ? nil : (.undecided, .failure)
     }
-    // While the node changes its state, the full pipe is only back-pressure.
+    // If the node has changed its state recently, the full pipe is only back-pressure.
     let activity = Diagnosis.Activity(node, at: time)
     if let age = activity.age, age < normalWaitLimit { return nil }
     return (.notKeepingUp(activity), .warning)
   }
 
-  /// Returns the causes that do not depend on other nodes.
+  /// Returns the diagnoses of a node whose causes do not depend on other nodes.
   private static func incidents(of node: NodeInformation, at time: Int64) -> [Diagnosis] {
     var found: [Diagnosis] = []
     func add(_ cause: Diagnosis.Cause, _ severity: Diagnosis.Severity) {
@@ -172,7 +172,7 @@ struct WaitGraph {
     let nodes = Dictionary(directory.nodes.map { ($0.name, $0) }) { first, _ in first }
     let pipes = Dictionary(directory.pipes.map { ($0.name, $0) }) { first, _ in first }
     for node in directory.nodes where node.isRunning {
-      // The directory lists the doubts of participants also for their composite.
+      // The directory lists the doubts of a participant for its composite, too.
       for doubt in node.doubts where doubt.participant == node.name {
         add(node.name, doubt.composite, .inDoubt(doubt))
       }

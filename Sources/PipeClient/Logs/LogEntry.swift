@@ -54,11 +54,10 @@ package enum LogOrder {
   package static let clockNote = "the clock was set back by "
 
   private struct Key: Comparable {
-    /// The number of times that the clock was set back after the line, negated. Counting from the
-    /// end gives the last part of every log the same number, 0.
+    /// The number of times that the clock was set back after the line, negated. Because the count
+    /// starts at the end, the last part of every log has the same number, 0.
     var era: Int
-    /// The time of the line or, if it is later, the time of an earlier line of the same log and
-    /// era.
+    /// The latest time of this line and of all earlier lines of the same log and era.
     var time: Timestamp
     var index: Int
 
@@ -132,7 +131,8 @@ package struct LogLineSplitter: Sendable {
     var start = 0
     while partialLine.count - start > maximumLineLength {
       var end = start + maximumLineLength
-      // Goes back to the first byte of a character. In valid UTF-8, it is at most three bytes away.
+      // Goes back to the first byte of a character. In valid UTF-8, this byte is at most three
+      // bytes away.
       for step in 0..<4 where partialLine[end - step] & 0xC0 != 0x80 {
         end -= step
         break

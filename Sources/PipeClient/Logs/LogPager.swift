@@ -57,9 +57,9 @@ package struct LogPager {
         after: request.positions.first { $0.node == node }, request, byteLimit: share)
     }
     if request.isFollowed, parts.count > 1 {
-      // While the logs were read one after another, a log that was already read may have got an
-      // entry that is older than entries of logs that were read later. So entries written since the
-      // beginning are left for the next page.
+      // The logs were read one after another. A log may have got an entry after it was read, and a
+      // log that was read later may contain newer entries. So entries written since the beginning
+      // are left for the next page.
       let end = clock()
       for index in parts.indices { parts[index].cut { start < $0 && $0 <= end } }
     }
@@ -96,8 +96,8 @@ package struct LogPager {
 private struct LogPart {
   struct Line {
     let entry: LogEntry
-    /// The latest time of this line and the lines before it. If the clock was set back, this time
-    /// is later than the time of the line itself.
+    /// The latest time of this line and the lines before it. After the clock was set back, this
+    /// time can be later than the time of the line itself.
     let time: Timestamp
     let endPosition: LogPosition
   }
@@ -113,7 +113,7 @@ private struct LogPart {
   private(set) var lines: [Line] = []
   private(set) var hasMore = false
 
-  /// The maximum number of older files whose names a position contains.
+  /// The maximum number of older files whose identities a position contains.
   private static let maximumFormerCount = 8
 
   /// - Returns: `nil` if there is no log.
@@ -195,7 +195,8 @@ private struct LogPart {
     hasMore = false
   }
 
-  /// Returns the position at which the next page starts; `nil` if there are no new lines.
+  /// Returns the position at which the next page starts; `nil` if no file is left that can contain
+  /// new lines.
   ///
   /// A file that another program has truncated is read from its beginning. If a file was removed,
   /// its unread lines are lost.

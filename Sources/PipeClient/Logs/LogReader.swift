@@ -3,7 +3,7 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Reads the log files of a topology's nodes, merged in order of time, and follows them as they
+/// Reads the log files of a topology's nodes, merged in order of time. Follows the files as they
 /// grow and rotate.
 package struct LogReader {
   package let directory: String

@@ -8,13 +8,13 @@ import PipeWire
 /// reports lost lines, and the node continues. If rotation removes the oldest file, the new file
 /// begins with a note that says how much was removed.
 ///
-/// Another program may remove, move or truncate the file at any time. When the writer writes the
-/// next line, it notices the change, begins a new file or continues in the truncated file, and adds
-/// a note.
+/// Another program may remove, move or truncate the file at any time. The writer notices the change
+/// when it writes the next line. Then the writer begins a new file, or continues in a file that was
+/// truncated to zero bytes, and adds a note.
 ///
 /// Not safe for concurrent use: one thread owns the writer.
 package final class LogWriter {
-  /// A change that is reported once, and not for every line.
+  /// A change between successful and failing writes. Reported once, and not for every line.
   package enum Notice: Hashable, Sendable {
     case failing(SystemError)
     case recovered(lostLines: Int)
@@ -43,8 +43,8 @@ package final class LogWriter {
   /// The amount of log that rotation has removed, and that no note in the file mentions yet. Unit:
   /// bytes.
   private var droppedByteCount = 0
-  /// The amount of log that was removed before, according to the notes in the files; `nil` until
-  /// the notes were read. Unit: bytes.
+  /// The amount of log that rotation has removed and that a note in the files already mentions;
+  /// `nil` until the notes were read. Unit: bytes.
   private var formerlyDroppedByteCount: Int?
 
   package init(path: String, keeping retention: LogRetention? = LogRetention()) {
@@ -156,7 +156,8 @@ package final class LogWriter {
     return fstat(descriptor, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// Finds out whether another program has changed the file since the last write.
+  /// Checks whether another program has changed the file since the last write, and adapts to the
+  /// change.
   private func findInterference() {
     guard descriptor >= 0 else { return }
     if FileIdentity(path) != identity {
@@ -232,8 +233,8 @@ package final class LogWriter {
     return stat(path, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// Returns the amount of log that was removed before, according to the newest file that contains
-  /// a note. Unit: bytes.
+  /// Returns the total amount of removed log according to the newest note in the files; 0 if there
+  /// is no note. Unit: bytes.
   private func readFormerlyDroppedBytes() -> Int {
     for file in LogFile.all(path).reversed() {
       if let total = LogDropNote.lastTotalByteCount(in: file.read(at: 0)) { return total }

@@ -1,7 +1,8 @@
 import PipeMachines
 import PipeWire
 
-/// Reads and follows the logs of a topology: from its files, or through its orchestrator on another host.
+/// Reads and follows the logs of a topology: from its log files on this host, or through its
+/// orchestrator on another host.
 package struct TopologyLogs: Sendable {
   private enum Source: Sendable {
     case files(directory: String)

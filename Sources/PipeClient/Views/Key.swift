@@ -59,7 +59,7 @@ package struct KeyParser {
   }
 
   /// Ends an incomplete input, because no byte has arrived for a while. A single ESC becomes the
-  /// Escape key, and ESC with one character becomes a key with Alt. Other incomplete input is
+  /// Escape key, and ESC with `[` or `O` becomes that key with Alt. Other incomplete input is
   /// dropped.
   package mutating func handlePause() -> [Key] {
     defer { mode = .ground }
@@ -147,7 +147,7 @@ package struct KeyParser {
 
   private func append(_ key: Key?, _ keys: inout [Key]) { if let key { keys.append(key) } }
 
-  /// Returns the key of a sequence; `nil` if ``Key`` has no case for it.
+  /// Returns the key of a sequence; `nil` if ``Key`` has no case for this key.
   private static func key(final: UInt8, _ parameters: [UInt8]) -> Key? {
     switch final {
     case UInt8(ascii: "A"): return .up

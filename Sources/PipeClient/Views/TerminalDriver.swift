@@ -149,8 +149,8 @@ package struct ScreenPainter {
       guard encoded != shownLines[row] else { continue }
       shownLines[row] = encoded
       text += "\u{1B}[\(row + 1);1H\(encoded)"
-      // After a line that fills all columns, the cursor is still on the last character, and this
-      // sequence would erase that character.
+      // After a line that fills all columns, the cursor is still on the last character, and the
+      // sequence ESC [ K would erase that character.
       if line.width < size.columns { text += "\u{1B}[K" }
     }
     return text

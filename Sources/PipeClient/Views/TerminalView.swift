@@ -66,7 +66,7 @@ public protocol TerminalView: SendableMetatype {
   /// Returns the event that a key sends to the node; `nil` if the key sends none. By default, no
   /// key sends an event.
   ///
-  /// This function does not receive `q`, ^C and ^Z.
+  /// This function does not receive `q`, ^C or ^Z.
   static func event(for key: Key, in screen: Screen) -> Event?
 
   /// Handles a key like ``event(for:in:)``, and can also change the screen. By default, keys do not

@@ -49,7 +49,7 @@ package struct ViewSession {
     case sendingLast
   }
 
-  /// An event for items that have become visible, and the state in which this happened.
+  /// An event for items that have become visible, and the state in which they became visible.
   private struct VisibleItemsEvent: Equatable {
     var event: JSONValue
     var incarnation: UInt64
@@ -196,7 +196,7 @@ package struct ViewSession {
   }
 
   /// Notifies the node that the view disappears, and then ends the view. A second call ends the
-  /// view immediately.
+  /// view immediately, unless the reason is a closed terminal.
   package mutating func leave(_ ending: ViewEnding) -> [Action] {
     switch phase {
     case .ended: return []

@@ -171,7 +171,7 @@ package final class PlainOutput {
     return fstat(STDOUT_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
   }
 
-  /// Prints a screen. An empty line separates the screen from the one before.
+  /// Prints a screen. An empty line separates the screen from the previous screen.
   func print(_ lines: [StyledLine]) throws(PrintError) {
     let text = lines.map { "\($0)\n" }.joined()
     var rest = Array(((printedCount > 0 ? "\n" : "") + text).utf8)[...]

@@ -124,8 +124,8 @@ extension EventCodec {
     return inPlaceCodec.make(text, of: caseIndex, in: storage)
   }
 
-  /// The hash function for the JSON of the type's values. If each case is written in place, equal
-  /// values have equal texts in all processes.
+  /// The hash function for the JSON of the type's values. If every case is encoded in place, equal
+  /// values have the same JSON text in all processes, so the text itself is hashed.
   package var stateHash: StateHash {
     let layout = EnumLayout.of(Value.self)
     guard !layout.cases.isEmpty else { return .unordered }

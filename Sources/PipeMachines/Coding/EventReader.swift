@@ -12,7 +12,8 @@ final class EventReader {
   /// An error for a value that is not of the requested type, or that Foundation must decode.
   struct UnsupportedInput: Error {}
 
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
+  // reader.
   @exclusivity(unchecked)
   private(set) var tokens = JSONTokens()
   @exclusivity(unchecked)
@@ -20,8 +21,8 @@ final class EventReader {
   @exclusivity(unchecked)
   private var containerCache = ContainerCache()
 
-  /// The maximum number of members of an object that are searched one by one. Larger objects, such as
-  /// dictionaries, have an index.
+  /// The maximum number of members of an object that are searched one by one. Larger objects, such
+  /// as dictionaries, have an index.
   static let maxSearchedMemberCount = 64
 
   func read<Value: Decodable>(
@@ -94,7 +95,7 @@ final class EventReader {
     }
     let readMembers = unsafeDowncast(members, to: ReadMembers.self)
     readMembers.objectIndex = index
-    // Only large objects use the index.
+    // Discards the index of another object. Only large objects use an index.
     if object.childCount > Self.maxSearchedMemberCount { readMembers.memberIndex = nil }
     return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self)
   }
@@ -122,7 +123,7 @@ final class EventReader {
     return UnsafeRawBufferPointer(rebasing: bytes[Int(token.startOffset)..<Int(token.endOffset)])
   }
 
-  /// Returns the index of the value of the member with this key, or `nil`.
+  /// Returns the index of the member's value; `nil` if the object has no member with this key.
   func member(_ key: String, of object: Int) -> Int? {
     var key = key
     return key.withUTF8 { key in
@@ -168,7 +169,8 @@ final class EventReader {
 /// The members of an object being read, independent of the type of their keys.
 class ReadMembers {
   let reader: EventReader
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
+  // reader.
   @exclusivity(unchecked)
   final var objectIndex: Int
   /// The indices of the values of a large object, by key; `nil` until a member of the object is
@@ -181,7 +183,7 @@ class ReadMembers {
     self.objectIndex = object
   }
 
-  /// Returns the index of the value of the member with this key, or `nil`.
+  /// Returns the index of the member's value; `nil` if the object has no member with this key.
   final func member(_ key: String) -> Int? {
     guard reader.tokens.list[objectIndex].childCount > EventReader.maxSearchedMemberCount else {
       return reader.member(key, of: objectIndex)
@@ -199,7 +201,7 @@ class ReadMembers {
 // its elements.
 private final class CachedKey<Key: CodingKey> {
   let name: [UInt8]
-  /// An array of only this key.
+  /// An array whose only element is the key.
   let keys: [Key]
   let nextKey: CachedKey?
 

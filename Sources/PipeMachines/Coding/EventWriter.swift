@@ -4,7 +4,8 @@
   import Foundation
 #endif
 
-/// An encoder that appends events to one growing text, several times faster than Foundation's encoder.
+/// An encoder that appends events to one growing text, several times faster than Foundation's
+/// encoder.
 ///
 /// The encoder supports only the values that events consist of. If it fails, for whatever reason,
 /// the caller falls back to Foundation, which also describes the error.
@@ -28,7 +29,8 @@ final class EventWriter {
     var isEmpty = true
   }
 
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the writer.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
+  // writer.
   @exclusivity(unchecked)
   private var text = TextBuffer()
   @exclusivity(unchecked)
@@ -175,7 +177,8 @@ final class EventWriter {
 /// The members of an object being written, independent of the type of their keys.
 class WrittenMembers {
   let writer: EventWriter
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the writer.
+  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
+  // writer.
   @exclusivity(unchecked)
   final var depth: Int
   @exclusivity(unchecked)

@@ -2,7 +2,7 @@ import PipeSupport
 
 /// Encodes and decodes the values of an enum in place, which means directly in the memory of the
 /// values. The enum's `Codable` is not used, so the enum must be a ``SynthesizedCodable``. Supports
-/// only cases whose associated values all have a ``InPlaceType``.
+/// only cases whose associated values all have a type that ``InPlaceType`` lists.
 final class InPlaceEnumCodec {
   // Contains no object references, because each event would pay for their reference counting.
   fileprivate struct Case {
@@ -74,13 +74,13 @@ final class InPlaceEnumCodec {
 
   // MARK: Writing
 
-  /// Appends the JSON of the enum value at `value`. If the value cannot be encoded, returns `false`
-  /// and appends nothing.
+  /// Appends the JSON of the enum value that `value` points to. If the value cannot be encoded,
+  /// returns `false` and appends nothing.
   /// - Parameter caseIndex: The index of the value's case in `cases`.
   func append(_ value: UnsafeRawPointer, of caseIndex: Int, to bytes: inout [UInt8]) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: alignment) { room in
-      // Extracts the payload from a copy of the value's bits. The copy owns nothing, so it is never
-      // destroyed.
+      // Extracts the payload from a copy of the value's bits, because the extraction changes the
+      // bits. The copy owns no references, so it must not be destroyed.
       let payload = room.baseAddress!
       payload.copyMemory(from: value, byteCount: byteCount)
       metadata.project(payload)
@@ -104,8 +104,8 @@ final class InPlaceEnumCodec {
 
   // MARK: Reading
 
-  /// Decodes an enum value, and stores it at `value`. If the text does not have the form that
-  /// `append` writes, returns `false` and stores nothing.
+  /// Decodes an enum value into the memory that `value` points to. If the text does not have the
+  /// form that `append` writes, returns `false` and stores no value.
   /// - Parameter caseIndex: The index of the value's case in `cases`.
   func make(
     _ text: UnsafeRawBufferPointer, of caseIndex: Int, in value: UnsafeMutableRawPointer
@@ -160,7 +160,8 @@ final class InPlaceEnumCodec {
 }
 
 extension InPlaceEnumCodec.Case {
-  /// Prepares the encoding of a case; `nil` if the case has an unsupported value, or no values.
+  /// Prepares the encoding of a case; `nil` if the case has no associated values, or an unsupported
+  /// associated value.
   fileprivate init?(_ tag: Int, of layout: EnumLayout) {
     let description = layout.cases[tag]
     guard !layout.isBare(tag), layout.boxOffsets[tag] == 0, !description.fields.isEmpty else {
@@ -190,9 +191,9 @@ extension InPlaceEnumCodec.Case {
   }
 }
 
-/// The cases of an enum without associated values. Each case is encoded as its label.
+/// The cases without associated values of an enum. Each of these cases is encoded as its label.
 struct BareCases<Value> {
-  /// The labels as JSON, by tag; `nil` for any other case.
+  /// The labels as JSON, by tag; `nil` for a case with associated values.
   private var labels: [[UInt8]?] = []
 
   init() {
@@ -210,8 +211,8 @@ struct BareCases<Value> {
     return labels.isEmpty ? nil : labels[EnumCases<Value>.tag(at: value)]
   }
 
-  /// Stores the value whose case has this label at `value`; returns `false` if there is no such
-  /// case.
+  /// Reads the label of a case, and stores that case in the memory that `value` points to. Returns
+  /// `false` if the text is not such a label.
   func make(_ text: UnsafeRawBufferPointer, in value: UnsafeMutablePointer<Value>) -> Bool {
     guard text.first == UInt8(ascii: "\"") else { return false }
     if TypeReading.isReflective {

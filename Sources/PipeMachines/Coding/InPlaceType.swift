@@ -6,7 +6,8 @@ enum InPlaceType: CaseIterable {
   case uint, uint8, uint16, uint32, uint64
   case double, float, bool, string
 
-  /// Returns the plain type, and whether it is wrapped in an optional; `nil` for any other type.
+  /// Returns the case for a type, and whether the type is an optional of that case's type; `nil` if
+  /// the type is not supported.
   static func find(_ type: Any.Type) -> (InPlaceType, isOptional: Bool)? {
     for candidate in allCases {
       // Compares the types themselves, because a cast to a protocol would search all conformances

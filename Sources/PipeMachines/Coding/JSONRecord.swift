@@ -7,8 +7,9 @@
 /// Encodes and decodes the records that nodes, orchestrators and clients exchange, except for
 /// events.
 ///
-/// Uses ``EventWriter`` and ``EventReader``. Foundation handles values that these do not support,
-/// and describes the errors. A node that never uses Foundation starts sooner and uses less memory.
+/// Uses ``EventWriter`` and ``EventReader``. Foundation handles values that these types do not
+/// support, and describes the errors. A node that never uses Foundation starts sooner and uses less
+/// memory.
 package enum JSONRecord {
   /// Returns the JSON of a record.
   package static func encode(_ record: some Encodable) throws -> [UInt8] {

@@ -50,7 +50,8 @@ enum JSONText {
   }
 
   /// Returns the index of the first byte at or after `start` that must be escaped in a string. Such
-  /// a byte is a quote, a backslash or a control character. Returns the end if there is none.
+  /// a byte is a quote, a backslash or a control character. Returns the number of bytes in `text`
+  /// if there is no such byte.
   static func plainPrefix(of text: UnsafeRawBufferPointer, from start: Int) -> Int {
     var position = start
     // Tests eight bytes at a time. Each test sets the highest bit of a byte that must be escaped.

@@ -30,8 +30,8 @@ package struct JSONTokens {
   private var offset = 0
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
-  /// The maximum nesting depth of objects and arrays. Foundation supports a slightly greater depth.
-  /// However, it traps on some truncated texts that are nested more than 512 levels deep.
+  /// The maximum nesting depth of objects and arrays. Foundation supports a slightly greater depth,
+  /// but traps on some truncated texts that are nested more than 512 levels deep.
   package static let maximumDepth = 500
 
   /// Returns the nesting depth of objects and arrays. The search stops at a depth of `limit + 1`.

@@ -121,8 +121,8 @@ extension JSONValue: Codable {
     } else if let value = try? container.decode(Int64.self) {
       self = .integer(value)
     } else if let value = try? container.decode(Double.self) {
-      // A number may equal an integer after rounding. Such a number is stored as an integer,
-      // because its JSON is read as an integer.
+      // A decimal number may equal an integer. Such a number is stored as an integer, because its
+      // JSON would be decoded as an integer, too.
       self = Int64(exactly: value).map { .integer($0) } ?? .number(value)
     } else if let value = try? container.decode(String.self) {
       self = .string(value)

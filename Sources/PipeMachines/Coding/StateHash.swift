@@ -2,7 +2,8 @@ import PipeSupport
 
 /// The functions that hash a state's JSON for the logs of recorded runs.
 package enum StateHash: String, Codable, Hashable, Sendable {
-  /// FNV-1a with 64 bits of the text. For states whose text depends on their value alone.
+  /// The 64-bit FNV-1a hash of the text. For states for which equal values always have the same
+  /// text.
   case fnv1a
   /// A hash that depends neither on the order of an object's members nor on the order of an array's
   /// elements. Swift orders the elements of sets and dictionaries differently in each process.
@@ -24,7 +25,7 @@ package enum StateHash: String, Codable, Hashable, Sendable {
     return hash(of: 0, in: tokens, text)
   }
 
-  /// Returns the hash of one value of a text that was read into tokens, in any order.
+  /// Returns the unordered hash of one value in a text that was read into tokens.
   package static func unorderedHash(
     at index: Int, in tokens: JSONTokens, _ text: UnsafeRawBufferPointer
   ) -> UInt64 { hash(of: index, in: tokens, text) }

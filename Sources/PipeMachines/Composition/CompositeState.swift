@@ -54,8 +54,8 @@ public struct Projection<Whole>: Sendable {
     let count = types.count
     self.types = types
     self.components = components
-    // Reads all states before the call of `project`, so that an error prevents the call. The reader
-    // is a separate class for the reason that ``TupleReader`` gives.
+    // Reads all states before the call of `project`, so that an error prevents the call.
+    // ``TupleReader`` explains why the reader is a separate class.
     make = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .componentCount(states.count, expected: count) }
       let reader = ProjectionReader()
@@ -103,7 +103,7 @@ public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// A reader that first reads all states of a projection, and then returns them one by one.
+/// A reader that first reads all states of a projection, and then returns the states one by one.
 private final class ProjectionReader {
   private(set) var problem: ProjectionError?
   private(set) var readCount = 0
@@ -143,7 +143,7 @@ private final class ProjectionReader {
 
 /// A state type: its name and its cases.
 public struct StateTypeDescription: Codable, Hashable, Sendable {
-  /// The Swift name without its module, such as `LiftDoor.State`.
+  /// The Swift name of the type without the module, such as `LiftDoor.State`.
   public var type: String
   /// The cases.
   public var states: [CaseDescription]

@@ -1,6 +1,5 @@
 extension Composition {
-  /// Resolves the components and participants of composites into sync vectors, which contain only
-  /// machines.
+  /// The resolution of composites into sync vectors, whose participants are machines only.
   struct Flattening {
     typealias Problem = CompositionError.Problem
 
@@ -21,7 +20,7 @@ extension Composition {
       }
     }
 
-    /// Checks names, components, participants and cycles, which do not depend on alphabets.
+    /// Checks names, components, participants and cycles. These checks do not need the alphabets.
     mutating func checkStructure() {
       for composite in composites { checkComponents(of: composite) }
       checkCycles()
@@ -29,7 +28,7 @@ extension Composition {
 
     mutating func flatten() throws(CompositionError) -> [SyncVector] {
       checkStructure()
-      // The code below follows the components recursively, so all of them must exist, and there
+      // The code below follows the components recursively, so all components must exist, and there
       // must be no cycles.
       guard problems.isEmpty else { throw CompositionError(problems: problems) }
       for composite in composites { machinesByComposite[composite.name] = machines(of: composite) }
@@ -171,8 +170,8 @@ extension Composition {
       return Set(names).sorted()
     }
 
-    /// Records that a vector with more participants replaces a composite's own vectors for an
-    /// event. The vectors of the composites inside the composite `name` are replaced, too.
+    /// Records that an outer composite's vector for an event replaces the vector of the composite
+    /// `name`. The vectors of the composites inside `name` are replaced, too.
     private func absorb(_ event: String, in name: String, into absorbed: inout Set<[String]>) {
       guard let composite = compositesByName[name] else { return }
       let own = composite.synchronize.first { $0.event == event }

@@ -1,8 +1,8 @@
 /// Composites of machines, checked and flattened into sync vectors over the machines themselves.
 ///
 /// Composites may overlap: a machine can be a component of several composites, and accept the same
-/// event through each of them with different participants. The caller selects the composite by its
-/// name.
+/// event through each composite with different participants. The caller selects the composite by
+/// its name.
 public struct Composition: Sendable {
   /// The names of the machines, in the given order.
   public let machines: [String]
@@ -59,9 +59,10 @@ public struct Composition: Sendable {
 
   /// Returns the sync vector of an event that is sent to a composite.
   ///
-  /// An event may also be sent to an outer composite, if exactly one of the composites inside it
-  /// synchronizes the event. If several do, the vector of `composite` itself is returned.
-  /// - Throws: ``RoutingError`` if there is no such vector.
+  /// The vector can belong to `composite` or to a composite inside it. If several of these
+  /// composites synchronize the event, the vector of `composite` itself is returned.
+  /// - Throws: ``RoutingError`` if there is no such vector. Also if several composites inside
+  ///   `composite` synchronize the event, but `composite` itself does not.
   public func vector(_ event: String, of composite: String) throws(RoutingError) -> SyncVector {
     guard let specification = composites.first(where: { $0.name == composite }) else {
       throw .unknownComposite(composite)
@@ -97,14 +98,15 @@ public struct Composition: Sendable {
   public var conflictClasses: [[String]] {
     var groups: [(composites: [String], participants: Set<String>)] = []
     for composite in composites {
-      // Includes the vectors of inner composites, because a caller can send their events to this
-      // composite.
+      // Includes the vectors of inner composites, because a caller can send the events of inner
+      // composites to this composite.
       let inside = nestedComposites(of: composite)
       let machines = machines(of: composite.name)
       let own = vectors.filter { vector in
         inside.contains(vector.composite)
-          // If two or more of the composite's machines accept the event, no process must see a
-          // state of the composite in which only some of them have changed.
+          // Also includes each vector in which two or more of the composite's machines participate.
+          // No process may see a state of the composite in which only some of these machines have
+          // changed.
           || vector.participants.count(where: machines.contains) > 1
       }.flatMap(\.participants)
       var merged = (
@@ -159,12 +161,13 @@ public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The declaration of a composite: its components, and the events that they accept together.
+/// The declaration of a composite: its components, and the events that the components accept
+/// together.
 ///
 /// A declaration contains only names, from code or from a topology file. ``Composition`` checks
-/// them.
+/// these names.
 public struct CompositeDeclaration: Hashable, Codable, Sendable {
-  /// The name of the composite. Other composites may use it as the name of a component.
+  /// The name of the composite. Other composites may use this name as the name of a component.
   public var name: String
   /// The names of the components: machines or other composites.
   public var components: [String]

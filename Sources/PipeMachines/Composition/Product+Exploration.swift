@@ -110,7 +110,8 @@ extension Product {
       discoveries: discoveries)
   }
 
-  /// An event that the exploration tries in each state, with the components that receive it.
+  /// An event that the exploration tries in each state. `steps` contains the position of each
+  /// component that receives the event, and the event in the component's own event type.
   typealias Alternative = (event: ProductEvent, steps: [(position: Int, any MachineEvent)])
 
   /// The events that the exploration tries: the events of single components first, then the

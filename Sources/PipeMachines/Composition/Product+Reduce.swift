@@ -1,8 +1,9 @@
 extension Product {
   /// Returns the product's answer to an event. This function is pure, and calls each participant's
   /// `reduce` once.
-  /// - Throws: ``RoutingError`` if the component or composite does not have the event, or if the
-  ///   event is sent to a component for which it is synchronized.
+  /// - Throws: ``RoutingError`` if the component or composite does not have the event. Also if the
+  ///   event is sent to a single component, but a composite synchronizes the event for that
+  ///   component.
   public func reduce(
     _ state: ProductState, _ event: ProductEvent
   ) throws(RoutingError) -> ProductReduction {
@@ -60,8 +61,8 @@ extension Product {
   }
 
   /// Returns the state after an event; `nil` if the event is refused, or ignored by all components.
-  /// Unlike `reduce`, this function does not determine the reasons for a refusal, because they cost
-  /// more than all other work.
+  /// Unlike `reduce`, this function does not determine the reasons for a refusal, because
+  /// determining the reasons takes longer than all other work.
   func step(
     _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> ProductReduction? {

@@ -83,8 +83,8 @@ public struct ProductState: Hashable, Sendable, CustomStringConvertible {
 public enum ProductEvent: Sendable {
   /// An event that one component accepts alone.
   case local(component: String, any MachineEvent)
-  /// An event that all of its participants accept together. The label `composite` is the composite
-  /// that synchronizes the event.
+  /// An event that all of its participants accept together. The value `composite` is the name of
+  /// the composite that synchronizes the event.
   case synchronized(SynchronizedEvent, composite: String)
 }
 
@@ -94,7 +94,8 @@ public enum ProductReduction: Sendable {
   case next(ProductState)
   /// The event is refused by these participants, and no component changes its state.
   case refused([BlockingParticipant])
-  /// At least one transition is asynchronous. Call the closure to run it.
+  /// At least one transition is asynchronous. The closure runs the asynchronous transitions, and
+  /// returns the next state.
   case suspended(@Sendable () async throws -> ProductState)
 }
 
@@ -114,7 +115,7 @@ public struct Enabledness: Sendable {
 
 extension Product {
   /// Returns whether an event is enabled. If the event is not enabled, the result lists the
-  /// participants that refuse it.
+  /// participants that refuse the event.
   /// - Throws: ``RoutingError``, under the same conditions as ``reduce(_:_:)``.
   public func enabledness(
     of event: ProductEvent, in state: ProductState
@@ -123,7 +124,7 @@ extension Product {
     return enabledness(of: event, steps, in: state)
   }
 
-  /// Returns for each event whether it is enabled: first the events of single components, then the
+  /// Returns whether each event is enabled: first for the events of single components, then for the
   /// synchronized events.
   ///
   /// An event with a payload is evaluated with the payloads that the components list in
@@ -228,10 +229,11 @@ public struct TupleProduct<each State: MachineState>: Sendable {
   }
 }
 
-/// Reads the states of a product one by one, and returns each as a value of its own type.
+/// A reader that returns the states of a product one by one, each as a value of the component's
+/// state type.
 ///
-/// This is a class, not a function inside its callers: Swift 6.3.1 cannot compile a release build
-/// with a generic function inside a function that has a parameter pack.
+/// This is a class, and not a generic function nested in each caller. Swift 6.3.1 cannot compile a
+/// release build with a generic function inside a function that has a parameter pack.
 final class TupleReader {
   private let state: ProductState
   private var position = -1

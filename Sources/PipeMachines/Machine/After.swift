@@ -18,8 +18,8 @@
 /// entry, and the transition when the timer fires. Both must be pure. An internal transition
 /// (``Stay(_:)``) starts and cancels no timer. The machine refuses an internal transition that
 /// would change a timer of the state. The transition of a timer cannot be internal. If a state has
-/// several timers, the timer with the shortest duration fires. If several timers have this
-/// duration, the first of them in the source fires.
+/// several timers, the timer with the shortest duration fires. If several timers have this shortest
+/// duration, the timer that is written first fires.
 ///
 /// A timer that is due while the machine cannot accept events, for example because a pipe is full,
 /// fires as soon as the machine accepts events again.
@@ -33,9 +33,9 @@ public struct After<State: DSLCompatible>: Sendable {
 
   /// Creates a transition that the machine makes after a duration.
   /// - Parameters:
-  ///   - duration: The time from the entry into the state to the transition. It may depend on the
-  ///     state's values. Range: 0 to ``longestDuration``. With a duration of zero, the machine makes
-  ///     the transition immediately, as a separate step.
+  ///   - duration: The time from the entry into the state to the transition. The duration may
+  ///     depend on the state's values. Range: 0 to ``longestDuration``. With a duration of zero,
+  ///     the machine makes the transition immediately, as a separate step.
   ///   - transition: The transition.
   @inlinable
   public init(
@@ -50,7 +50,7 @@ public struct After<State: DSLCompatible>: Sendable {
   }
 
   /// Adds this timer to the current thread's list of timers, or makes the transition if this timer
-  /// fires. Does nothing in a step.
+  /// fires. Does nothing while the machine evaluates an event.
   @inlinable
   func readTimer() {
     guard let context = MatchThread.current else {
@@ -68,8 +68,8 @@ public struct After<State: DSLCompatible>: Sendable {
       Matching<State, Never>.trapOnMisplacedTransition()
     }
     guard let list = context.pointee.eventList?.takeUnretainedValue() else { return }
-    // Several timers can have the same source location, for example in a `for`. Counts the earlier
-    // timers to distinguish them.
+    // Several timers can have the same source location, for example in a `for`. The number of
+    // earlier timers at that location distinguishes these timers.
     var location = location
     location.occurrence = list.timers.count { $0.location.isSamePlace(as: location) }
     switch context.pointee.status {
@@ -96,8 +96,9 @@ struct TimerDuration: @unchecked Sendable {  // The closure is `sending` and pur
 
   /// The duration if it is the same in all states, for example `.seconds(30)`; otherwise `nil`.
   ///
-  /// A closure without captured values returns the same duration for any values of the state, even
-  /// for sample values, with which an expression such as `.seconds(60) / attempts` would trap.
+  /// A closure that captures nothing cannot depend on the state, so it can be called at any time.
+  /// Any other closure is not called here, because an expression such as `.seconds(60) / attempts`
+  /// would trap with sample values.
   var constant: Duration? {
     let context = withUnsafeBytes(of: self) {
       $0.load(fromByteOffset: MemoryLayout<UInt>.size, as: UInt.self)

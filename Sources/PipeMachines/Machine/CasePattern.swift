@@ -5,7 +5,7 @@ package struct CasePattern<Value>: Sendable {
 
   init(tag: Int) { self.tag = tag }
 
-  /// Creates a pattern for the case of `value`, regardless of its associated values.
+  /// Creates a pattern for the case of `value`. Associated values are ignored.
   @usableFromInline
   package init(value: Value) {
     Self.checkType()
@@ -35,10 +35,11 @@ package struct CasePattern<Value>: Sendable {
     withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) } == tag
   }
 
-  /// Returns the tag of the case that `constructor` makes; `nil` if it cannot be determined.
+  /// Returns the tag of the case that `constructor` makes; `nil` if the case cannot be determined.
   ///
-  /// Calls the constructor with sample values. If no samples can be made, searches for a case with
-  /// these payload types. The result is `nil` if several cases have them.
+  /// Calls the constructor with sample values. If no samples can be made, searches for the cases
+  /// whose payload has the types of the constructor's parameters. The result is `nil` unless there
+  /// is exactly one such case.
   @usableFromInline
   package static func tag<each Field>(of constructor: (repeat each Field) -> Value) -> Int? {
     if let sample = Sample.constructorArguments(repeat (each Field).self) {
@@ -63,9 +64,9 @@ package struct CasePattern<Value>: Sendable {
 
 // Reading the associated values of an enum value in place.
 extension EnumLayout {
-  /// Calls `body` with a copy of the payload of the value at `value`.
+  /// Calls `body` with a copy of the payload of the enum value that `value` points to.
   ///
-  /// The caller ensures that the payload of the value's case has these types.
+  /// The caller ensures that the payload has these types.
   /// - Parameter boxOffset: The offset of the payload in its heap box, or 0 if the payload is
   ///   stored in the value.
   @inlinable
@@ -81,15 +82,16 @@ extension EnumLayout {
       of: value, boxOffset: boxOffset, repeat (each Payload).self, body: body)
   }
 
-  /// Calls `body` with a copy of the payload of the value at `value`, read from memory.
+  /// Calls `body` with a copy of the payload of the enum value that `value` points to, without
+  /// reflection.
   @inlinable
   static func withStoredPayload<Value, each Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, _: repeat (each Payload).Type,
     body: (repeat each Payload) -> Result
   ) -> Result {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { scratch in
-      // Extracts the payload from a copy of the value's bits. The copy owns nothing, so it is never
-      // destroyed.
+      // Extracts the payload from a copy of the value's bits, because the extraction changes the
+      // bits. The copy owns no references, so it must not be destroyed.
       let bits = UnsafeMutableRawPointer(scratch.baseAddress!)
       bits.copyMemory(from: value, byteCount: MemoryLayout<Value>.size)
       TypeMetadata(Value.self).project(bits)
@@ -109,14 +111,15 @@ extension EnumLayout {
   }
 }
 
-/// Reads the payload of values of one enum case. The initializer checks the payload's types once.
+/// A reader for the payloads of one enum case. The initializer checks the payload's types once, so
+/// that reading a value does not have to.
 @usableFromInline
 struct CaseAccessor<Value>: Sendable {
   @usableFromInline let tag: Int
   @usableFromInline let boxOffset: Int
 
-  /// Finds the case that `constructor` makes. Traps if `constructor` is not a constructor of the
-  /// enum.
+  /// Creates an accessor for the case that `constructor` makes. Traps if `constructor` is not the
+  /// constructor of a case.
   @inlinable
   init<each Field>(constructor: (repeat each Field) -> Value) {
     let layout = EnumLayout.of(Value.self)

@@ -17,7 +17,7 @@ package enum EnumCases<Value> {
     return withUnsafePointer(to: value) { tag(at: $0) }
   }
 
-  /// Returns the tag of the value at `value`. The type must be an enum.
+  /// Returns the tag of the value that the pointer `value` points to. The type must be an enum.
   @inlinable
   package static func tag(at value: UnsafePointer<Value>) -> Int {
     if TypeReading.isReflective {
@@ -33,7 +33,8 @@ package enum EnumCases<Value> {
     return tag < cases.count ? cases[tag].name : nil
   }
 
-  /// Returns the value of the case with this tag; `nil` if the case has associated values.
+  /// Returns the value of the case with this tag; `nil` if the case has associated values or does
+  /// not exist.
   package static func bareValue(tag: Int) -> Value? {
     let layout = EnumLayout.of(Value.self)
     guard layout.cases.indices.contains(tag), layout.isBare(tag) else { return nil }

@@ -1,8 +1,10 @@
 import PipeSupport
 
-/// The cases of an enum type, read once per type: names, payload types, and where payloads are stored.
+/// The cases of an enum type, read once per type: names, payload types, and where payloads are
+/// stored.
 ///
-/// If the compiler's layout of types is not known (see ``TypeReading``), values are read by reflection.
+/// If it is not known how the compiler lays out types, values are read by reflection: see
+/// ``TypeReading``.
 @usableFromInline
 package final class EnumLayout: @unchecked Sendable {  // Immutable except for the locked cases.
   /// The cases in tag order, as the type lists them; `nil` if that list cannot be read.
@@ -11,14 +13,14 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   let payloadTypes: [[Any.Type]]
   /// The offsets of the values in each case's payload. Unit: bytes.
   let payloadOffsets: [[Int]]
-  /// For each listed case: whether the case has no payload.
+  /// For each listed case, whether the case has no payload.
   private let isListedBare: [Bool]
-  /// For each case: the index in `flatPayloadTypes` of its first payload type. The last element is the total
-  /// number of types.
+  /// For each case, the index of the case's first payload type in `flatPayloadTypes`. The last
+  /// element is the total number of payload types.
   @usableFromInline let typeStartsByTag: UnsafePointer<Int>
   /// The addresses of the payload types of all cases, one case after the other.
   @usableFromInline let flatPayloadTypes: UnsafePointer<UnsafeRawPointer>
-  /// For each case: the offset of the payload in a heap box, or 0 if the payload is stored in the
+  /// For each case, the offset of the payload in a heap box, or 0 if the payload is stored in the
   /// value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
   /// The listed cases, and the cases that have occurred in values so far.
@@ -118,8 +120,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     return payload.count == elements.count && zip(payload, elements).allSatisfy { $0 == $1 }
   }
 
-  /// Returns whether the payload of case `tag` is a single value of this type, or a tuple of this
-  /// type. Traps if the payload contains a function.
+  /// Returns whether the payload of case `tag` is a single value of this type, or the elements of
+  /// this tuple type. Traps if the payload contains a function.
   @usableFromInline
   func hasOnePayload(_ tag: Int, _ type: Any.Type) -> Bool {
     guard matches(tag: tag, [type]) else { return false }
@@ -136,7 +138,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
 
   /// Returns whether the payload of case `tag` has exactly these types, in this order.
   ///
-  /// If the type's list of cases cannot be read, returns `true`: the payload itself is checked later.
+  /// If the type's list of cases cannot be read, returns `true`: the payload itself is checked
+  /// later.
   @inlinable
   func hasPayload<each Payload>(_ tag: Int, _ payload: repeat (each Payload).Type) -> Bool {
     if TypeReading.isReflective, isUnlisted { return true }
@@ -201,8 +204,8 @@ struct FieldDescriptor {
     }
   }
 
-  /// Returns the kind of a type's descriptor, and for an enum also the size and the number of its
-  /// records.
+  /// Returns the kind of a type's descriptor. For an enum, also returns the size of each record and
+  /// the number of records.
   static func shape(of metadata: TypeMetadata) -> String {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     let kind = nominal.load(as: UInt32.self) & 0x1F
@@ -239,10 +242,12 @@ private func metadataKind(_ type: Any.Type) -> UInt
 
 /// The Swift runtime's record of a type, read as Swift 6.3 lays it out on 64-bit systems.
 ///
-/// Swift does not promise this layout on Linux: ``MetadataCanary`` checks it for other compilers.
+/// Swift does not guarantee this layout on Linux. For newer compilers, ``MetadataCanary`` checks
+/// whether the layout is the same.
 ///
-/// An enum value is read through the value witness table of its type. In a few nanoseconds and
-/// without a copy, that table returns the case of the value and the position of its payload.
+/// Enum values are read through functions in the value witness table of their type, which take a
+/// few nanoseconds. One function returns the tag of a value, and another function extracts the
+/// payload.
 @usableFromInline
 struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as long as the process.
   @usableFromInline let pointer: UnsafeRawPointer
@@ -250,8 +255,8 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   @inlinable
   init(_ type: Any.Type) { pointer = unsafeBitCast(type, to: UnsafeRawPointer.self) }
 
-  /// The kinds of types that this file uses, numbered as in `MetadataKind.def` of the Swift
-  /// runtime.
+  /// The kinds of types that PipeRuntime distinguishes, numbered as in `MetadataKind.def` of the
+  /// Swift runtime.
   @usableFromInline
   enum Kind {
     static let structure: UInt = 0x200
@@ -287,7 +292,7 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   var alignmentMask: Int { Int(valueWitnessTable.load(fromByteOffset: 80, as: UInt32.self) & 0xFF) }
 }
 
-// The value witnesses of enums. Other types do not have them.
+// The value witnesses that only enums have.
 extension TypeMetadata {
   @usableFromInline
   typealias GetTag = @convention(c) (UnsafeRawPointer, UnsafeRawPointer) -> UInt32
@@ -296,14 +301,14 @@ extension TypeMetadata {
   @usableFromInline
   typealias Inject = @convention(c) (UnsafeMutableRawPointer, UInt32, UnsafeRawPointer) -> Void
 
-  /// Returns the tag of the enum value at `value`. Cases with a payload come first, then cases
-  /// without a payload, each group in the order of declaration.
+  /// Returns the tag of the enum value that `value` points to. Cases with a payload come first,
+  /// then cases without a payload, each group in the order of declaration.
   @inlinable
   func tag(of value: UnsafeRawPointer) -> Int {
     Int(valueWitnessTable.load(fromByteOffset: 88, as: GetTag.self)(value, pointer))
   }
 
-  /// Strips the tag from the bits of an enum, which leaves the bits of its payload.
+  /// Removes the tag from the bits of an enum value, so that only the bits of the payload remain.
   @inlinable
   func project(_ value: UnsafeMutableRawPointer) {
     valueWitnessTable.load(fromByteOffset: 96, as: Project.self)(value, pointer)
@@ -325,7 +330,7 @@ extension TypeMetadata {
     var offset = 0
   }
 
-  /// The elements of a tuple. For any other type, the type itself without a label.
+  /// The elements of a tuple. For any other type, one element: the type itself, without a label.
   var elements: [Element] {
     let type = unsafeBitCast(pointer, to: Any.Type.self)
     guard storedKind == Kind.tuple else { return [Element(type: type)] }
@@ -339,8 +344,8 @@ extension TypeMetadata {
       let element = pointer + 24 + 16 * index
       return Element(
         label: labels[index], type: element.load(as: Any.Type.self),
-        // The offset has 32 bits on Linux and 64 bits on other systems. This code reads the lower
-        // 32 bits.
+        // The offset has 32 bits on Linux and 64 bits on other systems. The lower 32 bits are
+        // sufficient on all systems.
         offset: Int(element.load(fromByteOffset: 8, as: UInt32.self)))
     }
   }

@@ -20,10 +20,10 @@ package final class EventList {
   private(set) var entries: [Entry] = []
   /// The timers that were read, in the order written.
   var timers: [ListedTimer] = []
-  /// Whether the transitions may contain an `After`: one was read, or may be in a branch that was
-  /// not read.
+  /// Whether the transitions may contain an `After`: an `After` was read, or may be in a branch
+  /// that was not read.
   private(set) var mayHaveTimers = false
-  /// The timer that fires; `nil` if none does.
+  /// The timer that fires; `nil` if no timer fires.
   var firingTimer: TimerLocation?
   /// Whether a branch was not read, or the event of an `On` is unknown. The machine may then accept
   /// any event.
@@ -36,7 +36,8 @@ package final class EventList {
   /// The tags of the events for which there is a transition.
   var transitionTags: Set<Int> { Set(entries.lazy.filter { !$0.isIgnored }.flatMap(\.tags)) }
 
-  /// Adds an `On` that accepts the events with these tags; `nil` if its event is unknown.
+  /// Adds an `On` that accepts the events with these tags. The tags are `nil` if the event of the
+  /// `On` is unknown.
   @usableFromInline
   func add(_ tags: [Int]?, isGuarded: Bool) {
     if tags == nil { isIncomplete = true }
@@ -80,9 +81,11 @@ package final class EventList {
     context.pointee.eventList?.takeUnretainedValue().recordSkippedBranch()
   }
 
-  /// Records that the transitions of a builder may contain timers, if this thread is listing them.
-  /// - Parameter isCertain: Whether the transitions contain an `After`. If not, they come from
-  ///   another builder, and may have timers only in branches that were not read.
+  /// Records that the transitions of a builder may contain timers, if this thread is filling a
+  /// list.
+  /// - Parameter isCertain: Whether the transitions certainly contain an `After`. If `false`, the
+  ///   transitions come from another builder, which has recorded each `After` that it read. Further
+  ///   timers can then only be in branches that were not read.
   @usableFromInline
   static func recordTimers(isCertain: Bool) {
     guard let list = MatchThread.current?.pointee.eventList?.takeUnretainedValue() else { return }
@@ -90,7 +93,7 @@ package final class EventList {
   }
 
   /// Calls `transitions` with this list as the list of the current thread, so that each `On` adds
-  /// itself.
+  /// itself to this list.
   func list<State, Event>(
     _: State.Type, _ type: Event.Type, as status: MatchContext.Status = .listing,
     _ transitions: () -> Void

@@ -20,7 +20,8 @@ extension Execute where Output == Never {
   public static var noOutput: Execute<Never> { Execute(nil) }
 }
 
-/// A result builder for the output of a `When`: one `Execute`, optionally chosen by `if` or `switch`.
+/// A result builder for the output of a `When`: one `Execute`, which an `if` or `switch` may
+/// choose.
 @resultBuilder
 public enum ExecuteBuilder<Output: DSLCompatible> {
   /// Accepts one `Execute`.
@@ -54,7 +55,7 @@ public struct Guard {
 /// The state that a transition leads to.
 public struct Transition<State: DSLCompatible> {
   @usableFromInline let state: State
-  /// Whether the transition is internal: the machine does not enter the state.
+  /// Whether the transition is internal. If so, the machine does not enter the state.
   @usableFromInline let isInternal: Bool
 
   /// Creates a transition to `state`. A transition to the current state enters that state again;

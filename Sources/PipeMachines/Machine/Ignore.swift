@@ -2,8 +2,8 @@
 // any other `On`. As for `On`, the overloads with a ``Listed`` event type are for the closure of a
 // `When`.
 
-/// Ignores an event in the state of the enclosing `When`: the machine consumes the event, and nothing
-/// changes.
+/// Ignores an event in the state of the enclosing `When`: the machine consumes the event, and
+/// nothing changes.
 ///
 /// An ignored event is not a step: it does not increase the version, starts and ends no effect, and
 /// sends nothing. The machine does not refuse the event either, so the event never becomes a dead

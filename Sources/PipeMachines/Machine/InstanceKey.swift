@@ -2,8 +2,8 @@ import PipeSupport
 
 /// The key of an instance in a keyed node, such as the number of an order or the name of a room.
 ///
-/// Keys are compared byte by byte. Unlike Swift strings, two keys are different even if they differ
-/// only in their Unicode normalization.
+/// Keys are compared byte by byte. Unlike Swift strings, keys that differ only in their Unicode
+/// normalization are not equal.
 package struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
   /// The maximum size of a key. Unit: bytes.
   package static let maximumByteCount = 1_024
@@ -37,8 +37,10 @@ package struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
   /// The number of slots that keys are mapped to. Each shard of a node owns a range of the slots.
   package static let slotCount = 1_024
 
-  /// The slot of the key: the 32-bit FNV-1a hash of the key's UTF-8, with its high half folded into
-  /// its low half. The hash must never change, because senders, clients and journals depend on it.
+  /// The slot of the key. Computed from the 32-bit FNV-1a hash of the key's UTF-8: the high half is
+  /// XORed into the low half, and the result is taken modulo ``slotCount``.
+  ///
+  /// The slot of a key must never change, because senders, clients and journals depend on the slot.
   package var slot: Int {
     let hash = FNV.hash(of: text)
     return Int((hash ^ (hash >> 16)) % UInt32(Self.slotCount))
@@ -69,8 +71,8 @@ package enum InstanceKeyError: Error, Hashable, Sendable, CustomStringConvertibl
 
 /// Reads the key of an instance from a field of an event that is encoded as JSON.
 ///
-/// The field is an associated value of the event's case with this label. If the case has a single
-/// associated value without a label, the field is a property of that value.
+/// The field is the associated value that has the label ``field``. If the only associated value has
+/// no label, the field is a property of that value.
 package struct InstanceKeyReader {
   package let field: String
   private let fieldBytes: [UInt8]
@@ -85,8 +87,8 @@ package struct InstanceKeyReader {
     ofEvent bytes: UnsafeRawBufferPointer
   ) throws(InstanceKeyError) -> InstanceKey {
     if !tokens.read(bytes) {
-      // `JSONTokens` cannot read every JSON text. Foundation parses the others, which are then
-      // written in a form that `JSONTokens` can read.
+      // `JSONTokens` cannot read every JSON text. Foundation parses any other text, which is then
+      // written again in a form that `JSONTokens` can read.
       let plain = (try? JSONValue(parsing: Array(bytes)))?.bytes ?? []
       guard plain.withUnsafeBytes({ tokens.read($0) }) else { throw .missing(field: field) }
       return try key(ofEvent: plain)

@@ -1,8 +1,8 @@
 extension JSONValue {
   /// A state or event in readable form: `closing(persons: 3)`, `closed`.
   ///
-  /// Fields are sorted by name, since JSON keeps no other order. A value without a label is written
-  /// without a name. JSON that is not a case is written as JSON.
+  /// Fields are sorted by name, because the members of a JSON object have no order. A value without
+  /// a label is written without a name. JSON that is not a case is written as JSON.
   public var caseText: String {
     guard let name = caseName, let members = caseMembers else { return text }
     return Self.wording(name, members)
@@ -10,7 +10,8 @@ extension JSONValue {
 
   /// Returns a state in readable form: a case, or a struct as `(count: 3, note: "")`.
   /// - Parameter fields: The names of a struct's fields in order; `nil` if the state is a case. The
-  ///   JSON alone does not show this: a struct with one field has the same JSON as a case.
+  ///   JSON alone does not show whether the state is a case: a struct with one field can have the
+  ///   same JSON.
   package func stateText(fields: [String]?) -> String {
     guard let fields, case .object(let members) = self else { return caseText }
     let known = fields.filter { members[$0] != nil }
@@ -35,8 +36,8 @@ extension JSONValue {
     case .array(let values):
       return "[" + values.map(\.fieldText).joined(separator: ", ") + "]"
     case .object(let members):
-      // An object with a single object in it may be an enum value or a dictionary. It is written as
-      // an enum value.
+      // An object whose only member is an object may be an enum value or a dictionary. Such an
+      // object is written as an enum value.
       if let name = caseName, let fields = caseMembers { return Self.wording(name, fields) }
       let list = members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.fieldText)" }
       return list.isEmpty ? "[:]" : "[" + list.joined(separator: ", ") + "]"

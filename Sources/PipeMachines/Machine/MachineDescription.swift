@@ -6,7 +6,7 @@ public struct CaseDescription: Codable, Hashable, Sendable {
   public struct Field: Codable, Hashable, Sendable {
     /// The label as written in JSON: the Swift label, or `_0`, `_1`, … for a value without a label.
     public var name: String
-    /// The Swift type of the value without its module, such as `Int` or `Array<String>`.
+    /// The name of the value's Swift type without the module, such as `Int` or `Array<String>`.
     public var type: String
 
     /// Creates a field.
@@ -36,11 +36,10 @@ public struct PortDescription: Codable, Hashable, Sendable {
   public var eventType: String
   /// The cases of the event type.
   public var events: [CaseDescription]
-  /// For an out-port, the names of the events that the machine sends to it. `nil` if a function
-  /// computes some of these events from the state, so that they are unknown before the machine
-  /// runs.
+  /// For an out-port, the names of the events that the machine sends into the port. `nil` if a
+  /// function computes some of these events, so that they are unknown before the machine runs.
   public var sentEvents: [String]?
-  /// For an out-port, the schema version of the receiver's events that the machine sends. `nil` if
+  /// For an out-port, the schema version in which the machine sends the receiver's events. `nil` if
   /// the machine does not declare the version.
   public var schema: Int?
 
@@ -211,8 +210,8 @@ package enum CaseMismatch {
 extension [CaseDescription] {
   /// Returns the reasons why `json` is not a case of this enum; empty if none was found.
   ///
-  /// Does not check values of custom types, because only the decoders of these types can check
-  /// them.
+  /// Does not check values of custom types, because only the decoders of these types can check such
+  /// values.
   package func problems(with json: JSONValue) -> [CaseMismatch] {
     guard let name = json.caseName, let members = json.caseMembers else { return [.noCase(json)] }
     guard let found = first(where: { $0.name == name }) else {

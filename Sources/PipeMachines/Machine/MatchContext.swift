@@ -4,12 +4,13 @@
   import Glibc
 #endif
 
-/// The context of a running `When` closure: the event, and memory for the outcome. The `On`s of the
-/// closure read the context.
+/// The context of a running `When` closure: the event, and storage for the outcome. The `On`s of
+/// the closure read the context.
 ///
-/// Each step runs the closure, which creates the `On`s again. An `On` therefore stores nothing: its
-/// initializer compares it with the event in the current thread's context. If a step takes another
-/// step, the inner step saves and restores the context of the outer step.
+/// Each step runs the closure, which creates the `On`s again. The initializer of an `On` compares
+/// the `On` with the event in the current thread's context. After that, the `On` is not needed, so
+/// it stores nothing. If a step takes another step, the inner step saves and restores the context
+/// of the outer step.
 @usableFromInline
 struct MatchContext {
   @usableFromInline
@@ -32,7 +33,7 @@ struct MatchContext {
   @usableFromInline let event: UnsafeRawPointer
   @usableFromInline let tag: Int
   @usableFromInline unowned(unsafe) let layout: EnumLayout
-  /// Memory for the next state, which is uninitialized until an `On` matches the event.
+  /// The storage of the next state, which is uninitialized until an `On` matches the event.
   @usableFromInline let nextState: UnsafeMutableRawPointer
   // Unmanaged, so that a step that neither suspends nor fills a list does no reference counting.
   /// The retained ``Suspension`` of an asynchronous transition; `nil` until an `On` suspends the
@@ -76,7 +77,7 @@ enum MatchThread {
     return key
   }()
 
-  /// The memory in which this thread keeps its context, allocated at the thread's first step.
+  /// The storage of this thread's pointer to its context, allocated on first use.
   @usableFromInline
   static var slot: Slot {
     if let known = pthread_getspecific(threadKey) {

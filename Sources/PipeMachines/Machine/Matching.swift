@@ -108,8 +108,8 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
 extension MatchContext {
   /// Returns whether the event has the case that the constructor makes.
   ///
-  /// A constructor does not reveal its case. So it is called with the event's own payload, and the
-  /// case of the result is compared with the case of the event.
+  /// A constructor does not reveal its case. So this function calls the constructor with the
+  /// event's own payload, and compares the case of the result with the case of the event.
   @inlinable
   func matches<Event, each Value>(_ constructor: (repeat each Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, repeat (each Value).self) else { return false }
@@ -130,7 +130,7 @@ extension MatchContext {
   }
 }
 
-// Functions for a case with one value. On.swift explains why they are separate.
+// Functions for a case with one value. On.swift explains why these functions are separate.
 extension Matching {
   /// Calls `body` with the event's associated value if the event has the case that the constructor
   /// makes.
@@ -174,7 +174,8 @@ extension MatchContext {
 }
 
 extension EnumLayout {
-  /// Calls `body` with a copy of the payload of the value at `value`, which is a single value.
+  /// Calls `body` with a copy of the payload of the enum value that `value` points to. The payload
+  /// is a single value.
   @inlinable
   static func withPayload<Value, Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, as: Payload.Type, body: (Payload) -> Result

@@ -37,8 +37,8 @@ package enum MetadataCanary {
     kinds: [Fact] = kindFacts(), cases: @autoclosure () -> [Fact] = caseFacts(),
     values: @autoclosure () -> [Fact] = valueFacts()
   ) -> (TypeReading, difference: Fact?) {
-    // Compares the facts in this order, because each step relies on data that the previous step has
-    // checked.
+    // Compares the kinds, then the cases, then the values, because reading each group relies on
+    // data that the previous comparison has checked.
     func difference(_ readings: [Fact]) -> Fact? {
       readings.first { $0.foundValue != $0.expectedValue }
     }
@@ -55,7 +55,7 @@ package enum MetadataCanary {
   }
 
   /// Reads facts about the kinds of types. Only reads memory at offsets that have been the same in
-  /// every layout so far, and calls no function that it finds there.
+  /// every layout so far, and calls no function whose address is stored there.
   package static func kindFacts() -> [Fact] {
     let probe = TypeMetadata(Probe.self)
     let witnesses = probe.valueWitnessTable
@@ -184,7 +184,7 @@ extension MetadataCanary.Fact {
 }
 
 // `Inner` has its own `text`. The default description would search the type for its cases, which
-// would measurably slow down each start.
+// would measurably slow down the start of each process.
 private enum Inner {
   case a, b(Int)
 

@@ -36,7 +36,8 @@ extension On {
     }
   }
 
-  /// Creates an asynchronous transition on `event` with a guard, and passes the event to both closures.
+  /// Creates an asynchronous transition on `event` with a guard, and passes the event to both
+  /// closures.
   public init(
     event: Event, guard: sending @escaping (Event) -> Guard,
     transition: sending @escaping (Event) async throws -> Transition<State>
@@ -108,7 +109,8 @@ extension On {
     hasSuspended = true
   }
 
-  /// Creates an asynchronous transition on any of several events, and passes the event to the closure.
+  /// Creates an asynchronous transition on any of several events, and passes the event to the
+  /// closure.
   @_disfavoredOverload
   public init(
     events: OneOf<Event>, transition: sending @escaping (Event) async throws -> Transition<State>
@@ -119,7 +121,8 @@ extension On {
     }
   }
 
-  /// Creates an asynchronous transition on any of several events, and passes the event to the closure.
+  /// Creates an asynchronous transition on any of several events, and passes the event to the
+  /// closure.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>,
     transition: sending @escaping (Taken) async throws -> Transition<State>

@@ -69,7 +69,8 @@ extension On {
     Matching<State, Taken>.finish(context, transition())
   }
 
-  /// Creates a transition on any of several events with a guard, and passes the event to both closures.
+  /// Creates a transition on any of several events with a guard, and passes the event to both
+  /// closures.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -83,7 +84,8 @@ extension On {
     }
   }
 
-  /// Creates a transition on any of several events with a guard, and passes the event to both closures.
+  /// Creates a transition on any of several events with a guard, and passes the event to both
+  /// closures.
   @inlinable
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, guard: (Taken) -> Guard,

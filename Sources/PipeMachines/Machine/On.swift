@@ -6,7 +6,8 @@
 /// A transition written without `await` runs within the step. An asynchronous transition suspends
 /// the machine until the transition returns. A suspended machine accepts no other event.
 ///
-/// You can store an `On` in a variable or a list. It has an effect only if a `When` lists it.
+/// You can store an `On` in a variable or a list. The machine uses a stored `On` only if a `When`
+/// lists the `On`.
 ///
 /// ```swift
 /// let onReset = On(event: Event.reset) { Transition(to: State.idle) }
@@ -122,7 +123,8 @@ extension On {
 
 // Transitions on events of one case, which is given by its constructor.
 extension On {
-  /// Creates a transition on any event of one case, and passes the associated values to the closure.
+  /// Creates a transition on any event of one case, and passes the associated values to the
+  /// closure.
   @inlinable
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
@@ -134,7 +136,8 @@ extension On {
     }
   }
 
-  /// Creates a transition on any event of one case, and passes the associated values to the closure.
+  /// Creates a transition on any event of one case, and passes the associated values to the
+  /// closure.
   @inlinable
   public init<Taken, Builder, each Value>(
     event: (repeat each Value) -> Taken,

@@ -113,7 +113,7 @@ public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
     _EventBlock()
   }
 
-  /// Compares an `On` that was created before with the event.
+  /// Compares a stored `On` with the event.
   @inlinable
   @_disfavoredOverload
   public static func buildExpression(_ on: On<State, Event>) -> _EventBlock {
@@ -135,7 +135,7 @@ public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
     return _EventBlock()
   }
 
-  /// Reads transitions that were created before.
+  /// Reads transitions that were created outside the builder.
   @inlinable
   public static func buildExpression(_ block: Block) -> _ListedBlock {
     block.read()
@@ -194,7 +194,7 @@ public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
     return Part()
   }
 
-  /// Returns the transitions after the builder has read the last element.
+  /// Returns the transitions of the closure, and records whether they may contain timers.
   @inlinable
   public static func buildFinalResult<Body: _TransitionBlock>(_ body: Body) -> Block {
     switch Body.timers {

@@ -38,7 +38,7 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     includesCurrentEvent || tags.contains(context.pointee.tag)
   }
 
-  /// Returns the same cases as cases of another type.
+  /// Returns a set of another type's cases, with the same tags.
   @inlinable
   func retyped<Other>(for: Other.Type = Other.self) -> OneOf<Other> {
     OneOf<Other>(tags: tags, includesCurrentEvent: includesCurrentEvent)
@@ -48,8 +48,8 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
 /// The cases that a ``OneOfBuilder`` has collected.
 public struct OneOfCases<Value: DSLCompatible> {
   @usableFromInline var tags: [Int] = []
-  // An `On` that is written in a `When` compares the cases with the event of the current step, and
-  // does not store them.
+  // Whether one of the cases is the case of the current step's event. An `On` that is written
+  // directly in a `When` uses this answer instead of `tags`.
   @usableFromInline var includesCurrentEvent = false
 
   @inlinable
@@ -119,8 +119,8 @@ public enum OneOfBuilder<Value: DSLCompatible> {
 
 // Events of an `On` that is written directly in a `When`.
 extension OneOfBuilder {
-  /// Returns the context of the current step; `nil` outside a step, or if its events have another
-  /// type.
+  /// Returns the context of the current step; `nil` outside a step, or if the events of the step's
+  /// machine have another type.
   @inlinable
   static func step<Event>(over: Event.Type) -> UnsafeMutablePointer<MatchContext>? {
     guard let context = MatchThread.current, context.pointee.status != .listing,

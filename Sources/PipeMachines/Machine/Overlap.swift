@@ -48,9 +48,9 @@ extension StateMachine {
   /// accept.
   ///
   /// An overlap is not an error: several `On`s with guards are common. An overlap with
-  /// ``Overlap/isHidden`` is usually a mistake. The method finds overlaps with sample values, like
-  /// ``alphabet``. It misses an `On` that an `if` skips for the sample values, and a `When` for
-  /// which no sample can be made.
+  /// ``Overlap/isHidden`` is usually a mistake. Like ``alphabet``, this method reads each `When`
+  /// with sample values. So the method misses an `On` that an `if` skips for the sample values, and
+  /// a `When` for which no sample can be made.
   public func overlaps() -> [Overlap] {
     let lists = table.whens.map { when -> [EventList.Entry] in
       let list = EventList()

@@ -1,7 +1,7 @@
 /// Sample values for one field of an event, chosen by the field's type.
 ///
 /// For Booleans, cases without associated values, and optionals of these types, the list is
-/// complete. For any other type, it contains a few samples.
+/// complete. For any other type, the list contains a few samples.
 package struct PayloadValues: Hashable, Sendable {
   /// The values as JSON; empty if no value can be made.
   package var values: [JSONValue]

@@ -26,7 +26,7 @@ extension Reduction {
 @usableFromInline
 package struct TransitionTarget<State: Sendable>: Sendable {
   @usableFromInline package let state: State
-  /// Whether the transition is internal: the machine does not enter the state.
+  /// Whether the transition is internal. If so, the machine does not enter the state.
   @usableFromInline package let isInternal: Bool
 
   @usableFromInline
@@ -58,8 +58,8 @@ public struct SuspendedTransition<State: Sendable>: Sendable {
   private let content: Content
 
   /// Creates a transition.
-  /// - Parameter limit: The time limit of a self-contained transition, which acts only on the
-  ///   machine's own state. Default: `nil`, for a transition that is not declared to be
+  /// - Parameter limit: The time limit of a self-contained transition: a transition that acts only
+  ///   on the machine's own state. Default: `nil`, for a transition that is not declared to be
   ///   self-contained.
   public init(
     within limit: Duration? = nil, _ run: @escaping @Sendable () async throws -> State

@@ -21,7 +21,8 @@ extension Refusal {
   /// The maximum length of an error text; longer texts are cut. Unit: characters.
   private static var textLimit: Int { 500 }
 
-  /// Returns the refusal for an error of a machine's function. Cuts the error's text if it is too long.
+  /// Returns the refusal for an error of a machine's function. Cuts the error's text if it is too
+  /// long.
   @usableFromInline
   package static func thrown(by error: any Error) -> Refusal {
     if let refused = error as? RefusedStep { return refused.refusal }

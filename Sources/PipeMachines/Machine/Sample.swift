@@ -38,9 +38,9 @@ enum Sample {
     return value
   }
 
-  /// Returns a sample of `type`; `nil` if `type` is not one of the most common types. For these
-  /// types, a cast to `any Decodable.Type` would work, too. But such a cast searches all
-  /// conformances of the program.
+  /// Returns a sample of one of the most common types; `nil` for any other type. For the common
+  /// types, a cast to `any Decodable.Type` would work, too, but it is slow: such a cast searches
+  /// all conformances of the program.
   private static func plainValue<Value>(_ type: Value.Type) -> Value? {
     if type == Int.self { return 0 as? Value }
     if type == String.self { return "" as? Value }
@@ -149,9 +149,9 @@ private struct SampleElements: UnkeyedDecodingContainer {
 
 /// Sample arguments for the constructor of a case. The constructor only stores its arguments.
 ///
-/// The values are valid for their types. They may violate rules between the fields of a struct that
-/// cannot be decoded, because these rules are unknown. Closures that read their arguments never
-/// receive such values.
+/// Each value is valid for its type. But a struct that cannot be decoded is filled field by field,
+/// and so may violate rules between its fields. Closures that read their arguments never receive
+/// such a struct.
 extension Sample {
   /// Returns one value of each type; `nil` if no value can be made for one of the types.
   static func constructorArguments<each Value>(_: repeat (each Value).Type) -> (repeat each Value)?

@@ -1,8 +1,8 @@
-/// The events for which the asynchronous function of a model or a feature is self-contained: it
-/// acts only on its own state.
+/// The events for which the asynchronous function of a model or a feature is self-contained: the
+/// function acts only on the state of the model or feature.
 ///
 /// Only such an event can be a synchronized event of several nodes. The function runs when the
-/// coordinator asks the node whether it accepts the event. If another participant refuses the
+/// coordinator asks the node whether the node accepts the event. If another participant refuses the
 /// event, everything that the function has done must be undone. A call to a service, a written file
 /// or a message to another model could not be undone.
 ///
@@ -20,17 +20,17 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
 
   private let content: Content
 
-  /// No event.
+  /// The empty set.
   public static var none: Self { Self(content: .none) }
 
-  /// Every event.
+  /// The set of all events.
   /// - Parameter limit: The longest time that the function may take for one event. After that time,
   ///   the event is refused, and the model or feature keeps its state. Default: 1 s.
   public static func all(within limit: Duration = .seconds(1)) -> Self {
     Self(content: .all(limit))
   }
 
-  /// Some events, regardless of their associated values:
+  /// A set of some events, regardless of their associated values:
   /// `.events(OneOf { Event.reset; Event.move(to:) })`.
   /// - Parameter limit: The same limit as for ``all(within:)``.
   public static func events(_ events: OneOf<Event>, within limit: Duration = .seconds(1)) -> Self {
@@ -64,7 +64,8 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
 
 extension On {
   /// Declares that the asynchronous transition is self-contained: it acts only on the machine's own
-  /// state. So its event can be a synchronized event of several nodes. See ``SelfContainedEvents``.
+  /// state. The event of such a transition can be a synchronized event of several nodes. See
+  /// ``SelfContainedEvents``.
   ///
   /// ```swift
   /// On(event: Event.reset) {

@@ -6,9 +6,10 @@ extension StateMachine {
   /// Creates a machine from a function that answers events.
   /// - Parameters:
   ///   - initial: The state that the machine starts in.
-  ///   - reduce: A pure function that returns the machine's answer to an event. It is called once
-  ///     for each event.
-  ///   - output: Returns the output that the runtime executes on entering a state. Default: no output.
+  ///   - reduce: A pure function that returns the machine's answer to an event. The function is
+  ///     called once for each event.
+  ///   - output: Returns the output that the runtime executes on entering a state. Default: no
+  ///     output.
   @inlinable
   public init(
     initial: State, reduce: @escaping @Sendable (State, Event) -> Reduction<State>,
@@ -25,7 +26,8 @@ extension StateMachine {
       }, emit: output)
   }
 
-  /// Creates a machine from a function that returns the next state. The machine accepts every event.
+  /// Creates a machine from a function that returns the next state. The machine accepts every
+  /// event.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -69,8 +71,8 @@ extension StateMachine {
   }
 
   /// Creates a machine from a function that changes the state. The machine refuses an event for
-  /// which the function changes nothing. It also refuses an event for which the function throws,
-  /// with the error's text.
+  /// which the function changes nothing. If the function throws, the machine refuses the event with
+  /// the error's text.
   @inlinable
   public init(
     initial: State, reducer: @escaping @Sendable (inout State, Event) throws -> Void,

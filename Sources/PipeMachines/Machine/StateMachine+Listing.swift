@@ -1,7 +1,7 @@
 /// The transitions of a machine, by state and event. The list contains only what can be read
 /// without running the machine.
 package struct TransitionListing: Sendable {
-  /// An event that a state accepts if its guards pass.
+  /// An event for which a state has an `On`.
   package struct Entry: Hashable, Sendable {
     package var state: String
     package var event: String
@@ -12,8 +12,8 @@ package struct TransitionListing: Sendable {
   /// The transitions, sorted by state and then by event. States and events are in the order of
   /// declaration.
   package var entries: [Entry]
-  /// The states that may accept further events. Either an `if` or a `for` hides some of their
-  /// `On`s, or no sample of the associated values can be made.
+  /// The states that may accept further events, because an `if` or a `for` hides some `On`s, or
+  /// because no sample of the associated values can be made.
   package var incompleteStates: [String]
   /// Whether the transitions can be read. `false` if the machine is defined by a function.
   package var isReadable = true
@@ -29,8 +29,8 @@ extension StateMachine {
         entries: [], incompleteStates: EnumCases<State>.names, isReadable: false)
     }
     var eventTagsByState: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
-    // The events for which a state has a transition. In contrast to `eventTagsByState`, ignored events are not
-    // included.
+    // The events for which a state has a transition. Unlike `eventTagsByState`, this list does not
+    // include ignored events.
     var transitionTagsByState = eventTagsByState
     var isOpen = eventTagsByState.map { _ in false }
     for list in table.sampleLists {
@@ -85,9 +85,11 @@ extension StateMachine {
     case all
   }
 
-  /// For each event, whether some or all of its transitions are asynchronous and not
-  /// self-contained. The keys are the names of the events. Other events are left out. For a machine
-  /// that is defined by a function, the initializer determines the answer.
+  /// Whether some or all transitions of an event are asynchronous and not self-contained, by the
+  /// name of the event. Events without such transitions are left out.
+  ///
+  /// If a machine is defined by an asynchronous function, all of its transitions count as
+  /// asynchronous. If it is defined by any other function, none do.
   package var asynchronousEvents: [String: Asynchrony] {
     guard isListed else {
       guard isAsynchronous else { return [:] }
@@ -120,8 +122,8 @@ extension StateMachine {
     return found
   }
 
-  /// Returns the names of the events that this state accepts if their guards pass. Returns no names
-  /// if the machine is defined by a function.
+  /// Returns the names of the events for which this state has an `On`, with or without a guard.
+  /// Returns no names if the machine is defined by a function.
   package func events(acceptedIn state: State) -> [String] { names(of: list(state).tags) }
 
   /// Returns the names of the events that this state accepts only through `On`s with guards.

@@ -21,8 +21,8 @@ package struct TimerPresence: Sendable {
 }
 
 extension StateTable {
-  /// Finds the cases with timers: reads each `When` with sample values, without evaluating
-  /// durations that depend on values.
+  /// The cases that have timers. To find them, each `When` is read with sample values. Durations
+  /// that depend on values are not evaluated.
   var timerPresence: TimerPresence {
     var presence = [TimerPresence.Presence](repeating: .none, count: stateCount)
     for list in sampleLists {
@@ -48,7 +48,8 @@ extension StateTable {
 
   /// Makes the transition of a timer, with the values of a state.
   /// - Parameter index: The index of the timer among the timers of the state.
-  /// - Returns: The next state; `nil` if the state has no such timer.
+  /// - Returns: The machine's answer: the next state, or a refusal. `nil` if the state has no such
+  ///   timer.
   func fire(_ index: Int, in state: State) -> Reduction<State>? {
     let timers = timers(in: state).timers
     guard timers.indices.contains(index) else { return nil }
@@ -96,8 +97,8 @@ package struct StateTimer: Hashable, Sendable {
   package var cause: String { "after \(duration.shortText)" }
 }
 
-/// The error of a timer whose transition is internal. The timer of a state ends with the state, so its
-/// transition must leave the state.
+/// The error of a timer whose transition is internal. A timer ends when the machine leaves the
+/// state, so the transition of a timer must leave the state.
 private struct InternalTimerTransitionError: Error, CustomStringConvertible {
   let description = "'Stay' is not allowed in 'After'; write 'Transition(to:)'"
 }
@@ -201,8 +202,9 @@ extension StateMachine {
   /// Returns the descriptions of all timers, or no descriptions and the error if a duration is
   /// invalid.
   ///
-  /// A description contains the duration if it is known without running the machine: the state has
-  /// no values, or the expression does not refer to them. The function makes no transition.
+  /// A description contains the duration if the duration is known without running the machine. This
+  /// is the case if the state has no values or is the initial state, or if the expression does not
+  /// refer to values. The function makes no transition.
   package func timerDescriptions() -> (all: [TimerDescription], problem: String?) {
     guard isListed, !timerPresence.isNone else { return ([], nil) }
     do throws(InvalidTimerError) {

@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// A pure Moore machine: an initial state, transitions on events, an output for each state.
+/// A pure Moore machine: an initial state, transitions on events, and an output for each state.
 ///
 /// ```swift
 /// let machine = StateMachine(initial: State.open(persons: 0)) {
@@ -21,9 +21,9 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The state that the machine starts in.
   public let initial: State
   @usableFromInline let table: StateTable<State, Event, Output>
-  // These closures are compiled for the concrete types where the machine is defined. Generic code
-  // such as the engine calls these closures instead of `reduce` and `output`, which are several
-  // times slower in generic code.
+  // The compiler specializes these closures for the machine's types, because they are created where
+  // the machine is defined. Generic code such as the engine calls these closures instead of
+  // `reduce` and `output`, which are several times slower in generic code.
   @usableFromInline package internal(set) var step: @Sendable (State, Event) -> Reduction<State>
   @usableFromInline let emit: @Sendable (State) -> Output?
   /// Whether the transitions are listed in the table. `false` for a machine that is defined by a
@@ -72,7 +72,8 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.init(initial: initial, whens: whens())
   }
 
-  /// Creates a machine from a description of each state, and infers the machine's types from it.
+  /// Creates a machine from a description of each state, and infers the machine's types from these
+  /// descriptions.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -206,12 +207,12 @@ extension StateMachine {
   /// Returns `nil` if the machine's event type has no such case.
   ///
   /// An event without associated values is evaluated directly. For any other event, the transitions
-  /// of `state` are read. The answer depends on the values if each of these transitions has a
-  /// guard, or if the machine is defined by a function.
+  /// of `state` are read. The answer is ``Evaluation/dependsOnValues`` if guards decide the answer,
+  /// or if the machine is defined by a synchronous function.
   package func evaluate(caseNamed name: String, in state: State) -> Evaluation? {
     guard let tag = EnumCases<Event>.names.firstIndex(of: name) else { return nil }
     if let event = EnumCases<Event>.bareValue(tag: tag) { return evaluate(event, in: state) }
-    // Only a call of the function with the event's values can give the answer.
+    // The answer of a synchronous function is known only after a call with the event's values.
     guard isListed else {
       guard isAsynchronous else { return .dependsOnValues }
       return selfContainedEvents.timeLimit(ofTag: tag) == nil ? .asynchronous : .selfContained
@@ -238,7 +239,9 @@ extension StateMachine {
 
 // Final states.
 extension StateMachine {
-  /// Returns a copy of the machine that refuses every event in these states, given by their tags.
+  /// Returns a copy of the machine that refuses every event in the given final states.
+  ///
+  /// - Parameter finalTags: The tags of the final states.
   package func ending(in finalTags: Set<Int>) -> Self {
     guard !finalTags.isEmpty else { return self }
     var machine = self

@@ -9,7 +9,7 @@ extension StateProtocol {
   /// Whether no work is in progress. The default implementation returns `true`.
   public var isStable: Bool { true }
 
-  /// Returns the state if a model can start in it.
+  /// Returns this state if a model can start in this state.
   /// - Throws: ``UnstableStateError`` if the state is not stable.
   public func stable() throws(UnstableStateError) -> Self {
     guard isStable else { throw UnstableStateError(state: "\(self)") }

@@ -5,7 +5,7 @@ package enum StateSizeLimit {
   /// The limit. Unit: bytes.
   package static let maximumByteCount = 1 << 20
 
-  /// The reason for refusing a step to a larger state.
+  /// The reason for refusing a step to a state that exceeds the limit.
   static let wording =
     "the transition leads to a state of more than 1 MiB as JSON, the limit for a node"
 }
@@ -20,8 +20,8 @@ struct RefusedStep: Error {
 /// Encoding each state as JSON would cost more than most steps. The meter therefore measures every
 /// state only while states are small. It measures larger states less often, depending on how fast
 /// they grow and on how far they are from the limit. If the meter has missed a state that is too
-/// large, the node detects that when it records the state. The node's next process then takes the
-/// last steps again, and measures the state after each step.
+/// large, the node detects the error when it records the state. The node's next process then takes
+/// the last steps again, and measures the state after each step.
 package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unchecked Sendable {
   private struct Content {
     /// The size of the last measured state. Unit: bytes.
@@ -96,7 +96,7 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     content.unmeasured += 1
     let size = content.size
     if content.unmeasured > size / Self.bytesPerStep { return true }
-    // Measures twice as often as necessary if the states grow at the known rate.
+    // Assumes twice the measured growth, as a safety margin.
     let growth = max(2 * content.growth, size > maximumByteCount / 2 ? Self.assumedGrowth : 0)
     return content.unmeasured * growth >= maximumByteCount - size
   }

@@ -7,7 +7,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 {
   @usableFromInline let whens: [When<State, Event, Output>]
   @usableFromInline let eventLayout: EnumLayout
-  // The rules of each case's `When`s, one case after the other. Reading them through pointers
+  // The rules of each case's `When`s, one case after the other. Reading the rules through pointers
   // avoids reference counting in each step.
   private let rules: UnsafeMutableBufferPointer<Rule>
   @usableFromInline let firstRulesByTag: UnsafeMutablePointer<UnsafePointer<Rule>>
@@ -82,7 +82,8 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   func visit(_ state: UnsafePointer<State>, _ body: (UnsafePointer<Rule>) -> Bool) {
     guard stateCount > 0 else { return }
     let tag = EnumCases<State>.tag(at: state)
-    // The case first occurred in a value after the table was created. So no `When` names the case.
+    // A case with a higher tag first occurred in a value after the table was created. So no `When`
+    // names such a case.
     if TypeReading.isReflective, tag >= stateCount { return }
     var rule = firstRulesByTag[tag]
     let end = firstRulesByTag[tag + 1]

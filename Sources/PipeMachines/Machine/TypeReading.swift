@@ -34,7 +34,8 @@ package enum TypeReading: String, Sendable {
     @usableFromInline static let isReflective = current != .layout
   #endif
 
-  /// The environment variable that selects how enums are read, in debug builds and with newer compilers.
+  /// The environment variable that selects how enums are read, in debug builds and with newer
+  /// compilers.
   package static let variable = "PIPERUNTIME_TYPE_READING"
 
   private static func choose() -> TypeReading {

@@ -157,7 +157,7 @@ extension When {
   }
 }
 
-// Overloads for a case with one value. On.swift explains why they are separate.
+// Overloads for a case with one value. On.swift explains why these overloads are separate.
 extension When {
   /// Describes the states of one case; the closures receive the associated value.
   @inlinable

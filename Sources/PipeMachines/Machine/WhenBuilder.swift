@@ -104,7 +104,7 @@ public struct InferredWhens<State: DSLCompatible, Event: DSLCompatible, Output: 
 ///
 /// Swift determines the types of a builder's statements one by one. For a `When` without an output
 /// or without transitions, the missing type is `Never`. The builder joins the statements pair by
-/// pair, so a later statement can replace `Never` by its own type.
+/// pair, so the type of a later statement can replace `Never`.
 @resultBuilder
 public enum WhenInferringBuilder<State: DSLCompatible> {
   /// Adds a `When`.
@@ -145,16 +145,16 @@ public enum WhenInferringBuilder<State: DSLCompatible> {
     Whens(blocks.flatMap(\.all))
   }
 
-  /// Returns the collected `When`s after the builder has read the last element.
+  /// Returns all `When`s that the builder has collected.
   @inlinable
   public static func buildFinalResult<E, O>(
     _ block: Whens<State, E, O>
   ) -> InferredWhens<State, E, O> { InferredWhens(whens: block) }
 }
 
-// One overload for each combination in which the event or output type of a side is `Never`. The
-// type of the other side replaces `Never`, unless this type is `Never`, too. For any two sides, one
-// overload is a better match than all others.
+// One overload for each combination in which the event or output type of `accumulated` or of `next`
+// is `Never`. The type of the other argument replaces `Never`, unless that type is `Never`, too.
+// For any two arguments, exactly one overload is the best match.
 extension WhenInferringBuilder {
   /// Adds the next element to the previous elements.
   @inlinable

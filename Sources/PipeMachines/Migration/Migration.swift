@@ -1,4 +1,4 @@
-/// The step from one version of a machine's states, events or parameters to the next version.
+/// The conversion of a machine's states, events or parameters from one version to the next version.
 ///
 /// When the type of a machine's states changes, declare the new version in ``Machine/schema``, and
 /// a migration from the previous version:
@@ -13,8 +13,9 @@
 /// }
 /// ```
 ///
-/// A value that is several versions old goes through several migrations. If no migration from a
-/// version has the value's subject, the value stays unchanged in that step.
+/// A value that is several versions old goes through several migrations. If the migrations from a
+/// version do not include one for the value's subject, the value has the same form in that version
+/// and in the next version.
 public struct Migration: Sendable {
   /// The values that a migration changes.
   public enum Subject: String, CaseIterable, Hashable, Sendable {
@@ -34,16 +35,16 @@ public struct Migration: Sendable {
   /// Converts the JSON of a value to the JSON of the next version.
   let migrate: @Sendable ([UInt8]) throws -> [UInt8]
 
-  /// Makes a migration with a function that converts values of the old type to the next type.
+  /// Makes a migration from a function that converts a value to the next version.
   ///
-  /// The function receives the old value and returns the next version of the value. The result is
-  /// of the machine's own type, or of a type that describes a version in between. With
-  /// ``JSONValue`` as the type of the argument or the result, the function works on JSON.
+  /// The function receives the value in the old version's type. It returns a value of the machine's
+  /// own type, or of a type that describes a version in between. With ``JSONValue`` as the type of
+  /// the argument or the result, the function works on JSON.
   /// - Parameters:
   ///   - version: The version that the migration reads.
   ///   - subject: The values that the migration changes.
-  ///   - migrate: Returns the value in the next version. If the function throws, the value cannot be
-  ///     migrated.
+  ///   - migrate: Returns the value in the next version. If the function throws, the value cannot
+  ///     be migrated.
   public init<Old: Codable & Sendable, New: Codable & Sendable>(
     from version: Int, of subject: Subject = .states,
     _ migrate: @escaping @Sendable (Old) throws -> New
@@ -73,10 +74,11 @@ public struct Renamed: Hashable, Sendable {
 
   /// Describes the renaming of a case or a field.
   /// - Parameters:
-  ///   - name: The old name of a case. If the type is a struct, the old name of a property.
+  ///   - name: The old name of a case or of a struct's property, or the old label of an associated
+  ///     value.
   ///   - newName: The new name.
-  ///   - place: The old name of the case, if `name` is a label of an associated value. Default:
-  ///     `nil`.
+  ///   - place: The old name of the case that has the associated value, if `name` is a label;
+  ///     otherwise `nil`. Default: `nil`.
   public init(_ name: String, to newName: String, in place: String? = nil) {
     self.name = name
     self.newName = newName

@@ -127,8 +127,10 @@ package struct MigrationError: Error, Hashable, Sendable, CustomStringConvertibl
   }
 }
 
-/// The schema version that is stored with an undecodable event of its receiver's own schema
-/// version. Later programs of the receiver decode it as an event of their own schema version.
+/// The number that is stored in place of an unknown schema version. A node stores this number with
+/// an event that has the node's own schema version, but cannot be decoded. A later program of the
+/// node decodes such an event without a migration, as an event of the later program's own schema
+/// version.
 package let unknownSchema = 0
 
 extension Machine {

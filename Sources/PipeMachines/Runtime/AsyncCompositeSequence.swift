@@ -88,12 +88,12 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
   }
 
   /// Sends a synchronized event to all of its participants and returns the outcome. Either all
-  /// participants accept the event, or none does.
+  /// participants accept the event, or no participant does.
   /// - Parameters:
   ///   - event: The event, in the event type of any participant.
   ///   - mode: Whether to wait until the event is enabled.
   /// - Throws: ``RoutingError`` if the composite does not synchronize the event, or if a
-  ///   participant cannot read its payload.
+  ///   participant cannot read the event's payload.
   @discardableResult
   public func synchronizedEvent(
     _ event: some MachineEvent, _ mode: SynchronizedMode = .try
@@ -101,8 +101,8 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     try await product.synchronizedEvent(SynchronizedEvent(event), of: name, mode)
   }
 
-  /// Ends the run and cancels its effects. Iterators end after the states that are in their
-  /// buffers.
+  /// Ends the run and cancels its effects. Each iterator still returns the states in its buffer,
+  /// and then ends.
   public func finish() { product.finish() }
 
   /// Makes an iterator over the states of the run.

@@ -47,8 +47,8 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
   public var isStable: Bool { handle.run.isStable }
 
   /// Sends an event to one component and waits until the component has processed it.
-  /// - Throws: ``RoutingError`` if the event is synchronized for the component, or if it is not an
-  ///   event of the component.
+  /// - Throws: ``RoutingError`` if the event is synchronized for the component, or if the component
+  ///   has no such event.
   @discardableResult
   public func send(
     _ event: any MachineEvent, to component: String
@@ -71,7 +71,7 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
   ///   - mode: Whether to wait until the event is enabled. If the task is cancelled, the wait ends,
   ///     and the reply contains the reason of the last failed attempt.
   /// - Throws: ``RoutingError`` if the composite does not synchronize the event, or if a
-  ///   participant cannot read its payload.
+  ///   participant cannot read the event's payload.
   @discardableResult
   public func synchronizedEvent(
     _ event: SynchronizedEvent, of composite: String, _ mode: SynchronizedMode = .try
@@ -113,8 +113,8 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     }
   }
 
-  /// Ends the run and cancels its effects. Iterators end after the states that are in their
-  /// buffers.
+  /// Ends the run and cancels its effects. Each iterator still returns the states in its buffer,
+  /// and then ends.
   public func finish() { handle.run.finish() }
 
   /// Makes an iterator over the states of the run.

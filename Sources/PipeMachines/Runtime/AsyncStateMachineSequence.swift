@@ -49,8 +49,8 @@ public struct AsyncStateMachineSequence<
   ///
   /// An idle machine processes the event on the caller's thread, and this function returns without
   /// suspending.
-  /// - Returns: The outcome: whether the machine accepted or refused the event, or the run has
-  ///   ended.
+  /// - Returns: The outcome: the machine accepted the event, the machine refused the event, or the
+  ///   run has ended.
   @discardableResult
   @inlinable
   @inline(__always)  // A call of an async function costs as much as all other work.
@@ -69,15 +69,15 @@ public struct AsyncStateMachineSequence<
   /// to process it.
   public func post(_ event: Event) { handle.run.sendWithoutReply(event) }
 
-  /// Ends the run and cancels its effects. Iterators end after the states that are in their
-  /// buffers.
+  /// Ends the run and cancels its effects. Each iterator still returns the states in its buffer,
+  /// and then ends.
   public func finish() { handle.run.finish() }
 
   /// Makes an iterator over the states of the run.
   @inlinable
   public func makeAsyncIterator() -> Iterator { Iterator(handle, skipsBacklog: false) }
 
-  /// Makes an iterator that begins with the current state, even if it is the first iterator.
+  /// Makes an iterator that begins with the current state, even if there was no iterator before.
   func makeIteratorFromCurrentState() -> Iterator { Iterator(handle, skipsBacklog: true) }
 
   /// An iterator over the states of the run. Only one task may use it at a time.

@@ -2,10 +2,12 @@ import PipeSupport
 
 /// Runs machines in this process as one composite. Their engines share one mailbox.
 ///
-/// A caller that adds a job to an idle mailbox becomes the drainer: it runs the queued jobs, and so
-/// takes steps, on its own thread, as with a ``MachineRun``. So the composite takes one step at a
-/// time, and each published state is a state that the composite was in. A run keeps itself alive
-/// until it is finished.
+/// A caller that adds a job to an idle mailbox becomes the drainer: it runs the queued jobs on its
+/// own thread, and so takes the steps, as with a ``MachineRun``. Because there is at most one
+/// drainer, the composite takes one step at a time, and each published state is a state that the
+/// composite was in.
+///
+/// A run keeps itself alive until ``finish()`` is called.
 final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable state.
   typealias Job = @Sendable () -> Void
 
@@ -181,8 +183,8 @@ extension CompositeRun {
     }
   }
 
-  /// Whether a reader has reached the maximum lag. Such a reader wakes the composite when it has
-  /// capacity again.
+  /// Whether a reader has reached the maximum lag. Such a reader wakes the composite as soon as the
+  /// reader has capacity again.
   var mustWait: Bool {
     guard mayHaveToWait else { return false }
     mayHaveToWait = publishedStates.withLock { publishedStates in
@@ -271,7 +273,7 @@ protocol ComponentHost: AnyObject {
 
   /// Determines whether the machine would accept an event, and stores the result for ``adopt()``.
   /// - Returns: `nil` if the machine is busy, because one of its transitions is running or a pipe
-  ///   that it sends into is full. An asynchronous transition in the result has a time limit.
+  ///   that it sends into is full. A suspended transition in the result always has a time limit.
   func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
   /// Records that the asynchronous transition of a prepared event has begun. When the transition
   /// returns, the caller calls ``returned()``, exactly once and possibly much later.

@@ -11,7 +11,8 @@ struct SendRule<Cause: DSLCompatible>: Sendable {
   let fire: @Sendable (Cause) -> Void
   let pipe: SendTarget
 
-  /// Creates a rule that sends the event that the closure `event` returns, or nothing for `nil`.
+  /// Creates a rule that sends the event that the closure `event` returns. If the closure returns
+  /// `nil`, the rule sends nothing.
   /// - Parameters:
   ///   - cases: The tags of the cases that the rule applies to; `nil` if they are unknown.
   ///   - sent: The event that is sent, if the rule always sends the same event.

@@ -26,8 +26,8 @@ final class DrainGate: Sendable {
     @usableFromInline static let idle: UInt8 = 0
     /// A sender processes its own event; nothing is queued.
     @usableFromInline static let quick: UInt8 = 1
-    /// Any other situation: only the state behind the lock shows the queue and whether there
-    /// is a drainer.
+    /// Any other situation. Only the state behind the lock shows whether input is queued and
+    /// whether there is a drainer.
     static let locked: UInt8 = 2
   }
 
@@ -81,8 +81,8 @@ final class DrainGate: Sendable {
     ).exchanged
   }
 
-  /// Ends the fast path that ``beginFastPath()`` began. If this function returns `false`, the
-  /// caller must drain.
+  /// Ends the fast path that ``beginFastPath()`` began. If this function returns `false`, input was
+  /// queued in the meantime, and the caller must drain.
   @inlinable
   func endFastPath() -> Bool {
     word.compareExchange(

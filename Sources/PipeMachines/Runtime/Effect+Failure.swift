@@ -15,8 +15,8 @@ public protocol FailureEvent: DSLCompatible {
 }
 
 extension Runtime where Event: FailureEvent {
-  /// Runs `effect` when the machine emits `output`, and processes the event that it returns. If the
-  /// effect throws, processes the failure event.
+  /// Runs `effect` when the machine emits `output`, and processes the event that `effect` returns.
+  /// If the effect throws, processes the failure event.
   @_disfavoredOverload
   public func map(
     output: Output, to effect: sending @escaping () async throws -> Event?,
@@ -28,8 +28,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Runs `effect` with the output's associated values, and processes the event that it returns. If
-  /// the effect throws, processes the failure event.
+  /// Runs `effect` with the output's associated values, and processes the event that `effect`
+  /// returns. If the effect throws, processes the failure event.
   @_disfavoredOverload
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
@@ -42,8 +42,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Runs `effect` with the output's associated value, and processes the event that it returns. If
-  /// the effect throws, processes the failure event.
+  /// Runs `effect` with the output's associated value, and processes the event that `effect`
+  /// returns. If the effect throws, processes the failure event.
   @_disfavoredOverload
   public func map<Value: Sendable>(
     output: (Value) -> Output,
@@ -56,8 +56,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Runs `effect` when the machine emits `output`, and processes every event of its sequence. An
-  /// error ends the effect with the failure event.
+  /// Runs `effect` when the machine emits `output`, and processes every event of the returned
+  /// sequence. An error ends the effect with the failure event.
   @_disfavoredOverload
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async throws -> Events,
@@ -70,8 +70,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Runs `effect` with the output's associated values, and processes every event of its sequence.
-  /// An error ends the effect with the failure event.
+  /// Runs `effect` with the output's associated values, and processes every event of the returned
+  /// sequence. An error ends the effect with the failure event.
   @_disfavoredOverload
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
@@ -85,8 +85,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Runs `effect` with the output's associated value, and processes every event of its sequence.
-  /// An error ends the effect with the failure event.
+  /// Runs `effect` with the output's associated value, and processes every event of the returned
+  /// sequence. An error ends the effect with the failure event.
   @_disfavoredOverload
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,

@@ -18,7 +18,7 @@ package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 
 // Effects that produce one event.
 extension Runtime {
-  /// Runs `effect` when the machine emits `output`, and processes the event that it returns.
+  /// Runs `effect` when the machine emits `output`, and processes the event that `effect` returns.
   /// - Parameter gives: The events that the effect can produce, for `orchestrator check --explore`.
   ///   With `nil`, the model checker assumes that the effect can produce each event that nothing
   ///   else sends.
@@ -36,7 +36,8 @@ extension Runtime {
       })
   }
 
-  /// Runs `effect` with the output's associated values, and processes the event that it returns.
+  /// Runs `effect` with the output's associated values, and processes the event that `effect`
+  /// returns.
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async -> Event?,
@@ -56,7 +57,8 @@ extension Runtime {
 
 // Effects that produce many events.
 extension Runtime {
-  /// Runs `effect` when the machine emits `output`, and processes every event of its sequence.
+  /// Runs `effect` when the machine emits `output`, and processes every event of the returned
+  /// sequence.
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async -> Events,
     gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
@@ -76,7 +78,8 @@ extension Runtime {
       })
   }
 
-  /// Runs `effect` with the output's associated values, and processes every event of its sequence.
+  /// Runs `effect` with the output's associated values, and processes every event of the returned
+  /// sequence.
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async -> Events,
@@ -147,8 +150,8 @@ extension Runtime {
       })
   }
 
-  /// Runs `effect` when the machine emits `output`, and processes every event of its sequence. An
-  /// error ends the effect.
+  /// Runs `effect` when the machine emits `output`, and processes every event of the returned
+  /// sequence. An error ends the effect.
   /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async throws -> Events,
@@ -172,8 +175,8 @@ extension Runtime {
       })
   }
 
-  /// Runs `effect` with the output's associated values, and processes every event of its sequence.
-  /// An error ends the effect.
+  /// Runs `effect` with the output's associated values, and processes every event of the returned
+  /// sequence. An error ends the effect.
   /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
@@ -203,18 +206,18 @@ extension Runtime {
 
 /// A rule that decides when a running effect is cancelled.
 ///
-/// The rule is applied on each entry into a state, re-entry included, before the effect of that
-/// state's output starts.
+/// The rule is applied on each entry into a state, before the effect of that state's output starts.
+/// A transition from a state to itself enters the state again.
 public struct ExecutionStrategy<State: DSLCompatible>: Sendable {
   let cancels: @Sendable (State) -> Bool
 
   /// Continues the effect in any state.
   public static var continueWhenAnyState: Self { Self { _ in false } }
 
-  /// Cancels the effect on the next entry into a state.
+  /// Cancels the effect on the next entry into any state.
   public static var cancelWhenAnyState: Self { Self { _ in true } }
 
-  /// Cancels the effect on entry into the case of `state`, regardless of its associated values.
+  /// Cancels the effect on entry into the case of `state`. Associated values are ignored.
   public static func cancel(when state: State) -> Self {
     let pattern = CasePattern(value: state)
     return Self { pattern.matches($0) }

@@ -14,22 +14,22 @@
 /// ```
 ///
 /// If a node's process dies, the next process runs an unfinished effect again from its beginning.
-/// How much longer the effect waits then depends on the function that it calls:
+/// The function that the effect calls determines how long the new run waits:
 ///
 /// - ``sleep(for:)``: for a duration that is the same in each run of the effect, such as
 ///   `.seconds(1)`. The time that passed in earlier runs is subtracted.
 /// - ``sleep(until:)-(Date)``: for a deadline that is set outside the effect, such as a deadline in
-///   the state. Each run measures the remaining time again, so nothing must be subtracted.
-///   `sleep(for: deadline - now)` would end too early.
+///   the state. Each run measures the remaining time again, so no earlier time is subtracted. In
+///   contrast, `sleep(for: deadline - now)` would end too early.
 public enum EffectClock {
   /// The clock of the effects that the current task performs. A machine's effects use the clock
-  /// that was current when the machine was made.
+  /// that was current when the machine's run was made.
   @TaskLocal package static var current: any Clock<Duration> = ContinuousClock()
 
   /// Suspends the effect for a duration. If the process has died and the effect is run again, the
   /// time that passed in earlier runs is subtracted.
-  /// - Parameter duration: The time to wait. If it is not positive, there is no wait. Do not pass
-  ///   the time left until a deadline: see ``sleep(until:)-(Date)``.
+  /// - Parameter duration: The time to wait. A duration of zero or less is no wait. Do not pass the
+  ///   time left until a deadline: see ``sleep(until:)-(Date)``.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(for duration: Duration) async throws {
     let run = EffectRun.current
@@ -41,7 +41,7 @@ public enum EffectClock {
 
   /// Suspends the effect until a moment of the wall clock, such as a deadline in the state. An
   /// effect that is run again waits for the same moment.
-  /// - Parameter deadline: The moment to wait for. If it has passed, there is no wait. The
+  /// - Parameter deadline: The moment to wait for. If the moment has passed, there is no wait. The
   ///   remaining time is measured once, so setting the wall clock does not affect a wait in
   ///   progress.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
@@ -51,7 +51,7 @@ public enum EffectClock {
 
   /// Suspends the effect until a moment of the continuous clock. Such a moment is meaningless after
   /// a restart of the system. An effect that is run again waits for the same moment.
-  /// - Parameter deadline: The moment to wait for. If it has passed, there is no wait.
+  /// - Parameter deadline: The moment to wait for. If the moment has passed, there is no wait.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(until deadline: ContinuousClock.Instant) async throws {
     try await sleep(left: ContinuousClock.now.duration(to: deadline))
@@ -71,7 +71,7 @@ public enum EffectClock {
 }
 
 extension Duration {
-  /// Whether the duration looks like a difference of two clock readings. Such a duration is a
+  /// Whether the duration looks like the difference of two clock readings, which is usually a
   /// multiple of a nanosecond, but not of a microsecond.
   fileprivate var looksMeasured: Bool {
     let (nanosecond, microsecond) = (1_000_000_000 as Int64, 1_000_000_000_000 as Int64)

@@ -136,7 +136,7 @@ extension Engine {
     }
   }
 
-  /// Runs an effect again that did not end in an earlier process. Returns `false` if the machine no
+  /// Runs an unfinished effect of an earlier process again. Returns `false` if the machine no
   /// longer has an effect for that state.
   /// - Parameter isParked: Whether the effect does not run yet, but waits for
   ///   ``EngineEffects/unpark(_:)``.
@@ -154,8 +154,9 @@ extension Engine {
     fireSenders(state)
   }
 
-  /// Applies the rules that send on entry into a state. A receiver may take a step on this thread,
-  /// and send an event back, so this code has no exclusive access to the pipes during the calls.
+  /// Applies the rules that send on entry into a state. During the calls, a receiver may take a
+  /// step on this thread and send an event back. So this function does not hold exclusive access to
+  /// `pipes`.
   func fireSenders(_ state: State) {
     senders.fire(state) { pipes.sent(into: $0) }
   }

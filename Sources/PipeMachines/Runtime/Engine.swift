@@ -2,11 +2,16 @@ import PipeSupport
 
 /// Takes the steps of one machine. The in-process sequence and hosted nodes use this same engine.
 ///
-/// The engine is not thread-safe: its owner calls it from one isolation. A step consists of the
-/// following, in this order: event middleware, the transition, `onEntry`, state middleware, sends
-/// into pipes in the declared order, cancellation of the former state's timers and start of the new
-/// state's timers, cancellation of effects by their strategies, and the start of the effect of the
-/// new state's output.
+/// The engine is not thread-safe: its owner calls it from one isolation. A step consists of these
+/// actions, in this order:
+///
+/// 1. Call event middleware, and make the transition.
+/// 2. Call ``onEntry``, and then state middleware.
+/// 3. Send the events of the rules that depend on the state, in the declared order.
+/// 4. Cancel the timers of the former state, and start the timers of the new state.
+/// 5. Cancel effects by their strategies, and start the effect of the new state's output.
+/// 6. Cancel and start feedbacks.
+/// 7. Send the events of the rules that depend on the accepted event.
 ///
 /// The path of a step that only has a transition is inlinable; see ``MachineRun``.
 @usableFromInline
@@ -56,9 +61,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Called instead of ``onEntry`` for an intermediate state of a transition. If this property is
   /// `nil`, ``onEntry`` is called.
   package var onIntermediateState: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
-  /// Called for each intermediate state of a transition that has returned. The call is made before
-  /// the machine enters the next state. `nil` if the owner does nothing with intermediate states at
-  /// that time.
+  /// Called for each intermediate state of a transition, after the transition has returned and
+  /// before the machine enters the next state. `nil` if the owner does nothing with intermediate
+  /// states at that time.
   package var onIntermediateStateSettled: ((_ state: State) -> Void)?
   @usableFromInline
   @exclusivity(unchecked)
@@ -77,7 +82,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The pipes that the machine sends into.
   @exclusivity(unchecked)
   var pipes: SendTargets
-  /// For each rule that sends on an event: the index of its pipe in `pipes`.
+  /// For each rule that sends on an event, the index of the rule's pipe in `pipes`.
   let eventPipeIndices: [Int]
   // Whether the machine uses these parts of a step. A step skips the other parts.
   @usableFromInline package let hasEventMiddleware: Bool
@@ -96,8 +101,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   var isTakingEffectEvent = false
   /// Called with a message when the running machine has an error.
   package var onError: (String) -> Void = Warnings.tell
-  /// Called with a message when the machine cannot continue in the state that it has entered. If
-  /// this property is `nil`, ``onError`` is called, and the machine continues.
+  /// Called with a message when the machine has entered a state with an invalid timer, so that the
+  /// engine's owner can end the run. If this property is `nil`, ``onError`` is called, and the
+  /// machine stays in the state without timers.
   package var onFailure: ((String) -> Void)?
   var transition: RunningTransition?
   @exclusivity(unchecked)
@@ -173,7 +179,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     return mustWait.map { !$0() } ?? true
   }
 
-  /// Whether the owner may pass the next input to the engine, if the owner itself need not wait.
+  /// Whether the engine itself can process the next input. Unlike ``canTakeInput``, this property
+  /// ignores ``mustWait``.
   @inlinable
   var isReady: Bool { !isInTransition && !isStopped && (!hasBounds || hasCapacity) }
 
@@ -218,13 +225,14 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     watchCapacity()
   }
 
-  /// Enters the initial state of an instance that was restored in it.
+  /// Enters the initial state of an instance, after ``restore(_:version:)`` was called with that
+  /// state.
   package func enterInitialState() {
     onEntry?(state, version, "initial")
     actOnEntry()
   }
 
-  /// Whether nothing of the instance is in progress, so that the engine may continue with another
+  /// Whether no work of the instance is in progress, so that the engine may continue with another
   /// instance.
   package var isAtRest: Bool {
     !isInTransition && !hasQueuedInput && effects.isEmpty && !effects.hasUnrecordedChanges
@@ -246,7 +254,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Cancels the effects and the running transition. Later input is ignored.
   ///
-  /// Calls to `done` that are still pending are never made: the owner answers its callers itself.
+  /// The engine never makes the calls to `done` that are still pending: the owner answers its
+  /// callers itself.
   @export(interface)
   package func stop() {
     guard !isStopped else { return }
@@ -267,7 +276,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 extension Engine {
   /// Processes an event. For a synchronous transition, `done` is called before this function
   /// returns. For an asynchronous transition, `done` is called when the transition has returned.
-  /// `done` never receives `pending`. A stopped engine accepts nothing and makes no calls.
+  /// `done` never receives `pending`. A stopped engine ignores the event, and never calls `done`.
   @discardableResult
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
     guard !isStopped else { return .pending }
@@ -472,8 +481,8 @@ extension Engine {
     }
   }
 
-  // A separate function: its code within `step` would prevent the compiler from inlining `step`
-  // into its callers.
+  // A separate function, because the same code within `step` would prevent the compiler from
+  // inlining `step` into its callers.
   @inline(never)
   @usableFromInline
   func suspend(

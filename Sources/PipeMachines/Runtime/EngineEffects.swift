@@ -1,8 +1,8 @@
 import PipeSupport
 
 /// The unfinished effects and feedbacks of a machine. This class starts and cancels effects. If
-/// steps are recorded, it waits for the record of a step before it starts the step's effects or
-/// answers effects.
+/// steps are recorded, this class waits for the record of a step before it starts the step's
+/// effects, and before it answers the effect that sent the event.
 @usableFromInline
 package final class EngineEffects<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
@@ -60,7 +60,7 @@ package final class EngineEffects<
     runningEffects.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
-  /// Adds an effect that was started before the current state was entered. Does not run the effect.
+  /// Adds an unfinished effect of an earlier step. Does not run the effect.
   func restoreEffect(_ effect: RunningEffect<State, Event>) {
     lastID += 1
     runningEffects[lastID] = effect
@@ -88,7 +88,7 @@ package final class EngineEffects<
 
   // MARK: Steps
 
-  /// Cancels the effects whose strategy requires it on entry into a state.
+  /// Cancels the effects whose strategies require the cancellation on entry into `state`.
   @export(interface)
   func cancel(on state: State) {
     for (id, effect) in runningEffects where effect.strategy.cancels(state) {
@@ -122,10 +122,11 @@ package final class EngineEffects<
     return problems
   }
 
-  /// Restores a state that the machine entered in an earlier run.
+  /// Restores a state that the machine entered in an earlier run. Feedbacks compare the next state
+  /// with this state.
   func restore(_ state: State) { feedbacks.restore(state) }
 
-  /// Runs the feedbacks that announce the actions of a model. Each new process of a node starts
+  /// Runs the feedbacks that announce the changes of a model. Each new process of a node starts
   /// these feedbacks again.
   func startAnnouncing(in state: State) {
     for (index, feedback) in runtime.feedbacks.enumerated() where feedback.isAnnouncing {
@@ -257,7 +258,7 @@ package final class EngineEffects<
 
   // MARK: Events
 
-  /// Prepares for the step on an event that an effect has produced.
+  /// Called before the step on an event that an effect has produced.
   /// - Returns: The effect's origin, if the effect ends with this event. Such an effect is removed
   ///   before the step, because the step could cancel the effect. The end of the effect is recorded
   ///   together with the step.
@@ -270,7 +271,7 @@ package final class EngineEffects<
     }
   }
 
-  /// Lets an effect continue after its event is applied. If steps are recorded, the effect
+  /// Lets an effect continue after the step on its event. If steps are recorded, the effect
   /// continues when the step is recorded.
   /// - Parameter ended: The result of ``willTakeEvent(from:_:)``.
   func didTakeEvent(from id: UInt64, _ ended: EffectOrigin?, _ reply: EffectReply) {
@@ -326,7 +327,7 @@ package final class EngineEffects<
     for reply in done.replies { reply.resume(true) }
   }
 
-  /// Runs an effect again that did not end in an earlier process.
+  /// Runs an unfinished effect of an earlier process again.
   /// - Parameters:
   ///   - output: The output that the machine emits in the state.
   ///   - isParked: Whether the effect does not run yet, but waits for ``unpark(_:)``.
@@ -421,8 +422,8 @@ package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
   /// The time when this process started the effect or received an event from it, whichever was
   /// later. Set only if steps are recorded.
   package var lastProgress: BootClock.Instant?
-  /// Whether the effect must not run. Either the effect is a feedback that is held because it has
-  /// started too often, or it is parked because it has ended earlier processes.
+  /// Whether the effect must not run. Such an effect is either a feedback that is held because it
+  /// has started too often, or an effect that is parked because it has crashed earlier processes.
   var isBlocked = false
   /// The task of the effect; `nil` while the start waits for the record, and while the effect is
   /// blocked.

@@ -15,7 +15,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
     package let instant: BootClock.Instant
   }
 
-  /// The time from the entry into a state to its next timer, and the instant of that entry.
+  /// The time from the entry into a state to the state's next timer, and that entry.
   package typealias NextTimer = (delay: Duration, entry: Entry)
 
   private let machine: StateMachine<State, Event, Output>
@@ -24,18 +24,18 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   /// Sets the alarm to a delay; `nil` cancels the alarm. When the alarm goes off, the owner
   /// processes ``EngineInput/timerDue(_:)`` with the number.
   private var setAlarm: (_ delay: Duration?, _ number: UInt64) -> Void
-  /// Called on each entry into a state instead of starting the state's timers; `nil` if the engine
-  /// itself runs the timers.
+  /// Called instead of starting timers, on each entry into a state and after a timer is dropped;
+  /// `nil` if the engine itself runs the timers.
   private var onNextTimerChange: ((_ next: NextTimer?) -> Void)?
   /// The timers that have not fired, in the order in which they are due.
   package private(set) var runningTimers: [StateTimer] = []
-  /// The entry that has started the running timers; `nil` if none is running.
+  /// The entry that has started the running timers; `nil` if no timer is running.
   package private(set) var entry: Entry?
   private var elapsedSinceEntry: () -> Duration = { .zero }
   /// The number of the last alarm.
   private var lastAlarm: UInt64 = 0
-  /// Whether the timers wait for ``unpark(ofVersion:)``, because the transition of one of them has
-  /// ended earlier processes.
+  /// Whether the timers wait for ``unpark(ofVersion:)``, because the transition of one of these
+  /// timers has crashed earlier processes.
   package private(set) var isParked = false
   /// The version of the entry whose timers are recorded; `nil` if no timers are recorded.
   package private(set) var recordedVersion: UInt64?
@@ -103,7 +103,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   }
 
   /// Cancels the alarm. The record still contains the timers, so that the next process continues
-  /// them.
+  /// these timers.
   func stop() {
     guard entry != nil else { return }
     lastAlarm &+= 1
@@ -137,7 +137,8 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
     case .none: return false
     case .some: return true
     case .unknown:
-      // All states of a case have the same transitions. So the first of them decides for the case.
+      // All states of a case have the same transitions. So the first of these states that the
+      // machine enters decides for the case.
       let mayHaveTimers = machine.mayHaveTimers(in: state)
       knowledge.presenceByTag[tag] = mayHaveTimers ? .some : .none
       return mayHaveTimers
@@ -234,8 +235,8 @@ extension Clock where Duration == Swift.Duration {
     return { start.duration(to: now) }
   }
 
-  /// Returns a function that sleeps until `delay` has passed since this call, not since the
-  /// function's call.
+  /// Returns a function that sleeps until `delay` has passed since the call of `makeSleep`, not
+  /// since the call of the returned function.
   fileprivate func makeSleep(for delay: Duration) -> @Sendable () async throws -> Void {
     let deadline = now.advanced(by: delay)
     return { try await sleep(until: deadline, tolerance: nil) }

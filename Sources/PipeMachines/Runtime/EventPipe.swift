@@ -12,9 +12,8 @@ import PipeSupport
 /// receiver and discards older events. The first discarded event is reported; ``discarded`` counts
 /// all discarded events.
 ///
-/// In a node, this object is bound to a pipe of the topology. If a port has no pipe in the
-/// topology, no receiver will attach. Every event sent into such a port is discarded, reported and
-/// counted in the same way.
+/// In a node, this object is bound to a pipe of the topology. If the topology has no pipe for the
+/// port, every event is discarded and counted, and the first discarded event is reported.
 public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// The name of the port, as a topology refers to it; `nil` for a pipe within the process.
   public let name: String?
@@ -22,11 +21,12 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// Unit: events. Default: 1024.
   public let capacity: Int
 
-  /// The schema version of the receiver's events that the machine sends; `nil` if it is not
-  /// declared.
+  /// The schema version in which the machine sends the receiver's events; `nil` if the version is
+  /// not declared.
   package let schema: Int?
 
-  /// Appends the JSON of an event. A host calls this function, always on the host's only thread.
+  /// Appends the JSON of an event. Only a node's host calls this function, always on the same
+  /// thread.
   package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
   /// The cause that is reported for steps on events of this pipe.
   let cause: String
@@ -73,8 +73,8 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     return outlet.isFull ? .none : .untilSent
   }
 
-  /// Queues one event. The caller has checked ``isFull`` before its step, so the queue exceeds its
-  /// capacity by the events of one step at most.
+  /// Queues one event. The caller has checked ``isFull`` before its step, but not before each event
+  /// of the step. So the queue can exceed its capacity by the events of one step.
   package func send(_ event: Event) {
     let (outlet, receivers, isFirstLoss) = state.withLock { state in
       var isFirstLoss = false

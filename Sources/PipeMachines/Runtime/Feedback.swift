@@ -11,9 +11,10 @@
 /// A feedback that has ended starts again only when its part of the state changes. If the process
 /// of a node dies, the next process runs an unfinished feedback again, like any unfinished effect.
 ///
-/// A feedback whose events make it start again and again, more than ``startLimit`` times within a
-/// second, is held and reported. A held feedback does not start until an event from outside the
-/// machine's effects arrives, or the node is restarted.
+/// If the feedbacks of a machine make each other, or themselves, start more than ``startLimit``
+/// times within a second, the next feedback is held and reported. A held feedback does not start
+/// until an event arrives that does not come from the machine's effects, or until the node is
+/// restarted.
 public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// The change that a step makes to the work of a feedback.
   enum Change {
@@ -31,11 +32,11 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   let change: @Sendable (_ old: State?, _ new: State) -> Change
   let run: @Sendable (State, EffectDelivery<Event>) async -> Void
 
-  /// Runs `effect` on a part of the state while that part exists, and processes the event that it
-  /// returns.
+  /// Runs `effect` on a part of the state while that part exists, and processes the event that
+  /// `effect` returns.
   /// - Parameters:
-  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure, because every
-  ///     step calls it.
+  ///   - lens: Returns the part, or `nil` if there is nothing to do. This function must be pure,
+  ///     because every step calls it.
   ///   - gives: The events that the effect can produce, for `orchestrator check --explore`. With
   ///     `nil`, the model checker assumes that the effect can produce each event that nothing else
   ///     sends.
@@ -50,11 +51,11 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// Runs `effects` on a part of the state while that part exists, and processes every event of its
-  /// sequence.
+  /// Runs `effects` on a part of the state while that part exists, and processes every event of the
+  /// returned sequence.
   /// - Parameters:
-  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure, because every
-  ///     step calls it.
+  ///   - lens: Returns the part, or `nil` if there is nothing to do. This function must be pure,
+  ///     because every step calls it.
   ///   - gives: The events that the effects can produce, for `orchestrator check --explore`. With
   ///     `nil`, the model checker assumes that the effects can produce each event that nothing else
   ///     sends.
@@ -74,7 +75,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// Runs `effect` while the predicate holds, and processes the event that it returns.
+  /// Runs `effect` while the predicate holds, and processes the event that `effect` returns.
   public init(
     when holds: @escaping @Sendable (State) -> Bool, gives: GivenEvents<Event>? = nil,
     priority: TaskPriority? = nil,
@@ -145,8 +146,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   public static var startLimit: Int { FeedbackGuard.startLimit }
 }
 
-/// Passes an event to the machine, and returns after the machine's step. Returns `false` if the
-/// work should stop.
+/// Passes an event to the machine. Returns after the machine's step, except for the last event of
+/// an effect: then it returns immediately. Returns `false` if the work should stop.
 typealias EffectDelivery<Event> = @Sendable (Event, EffectEventKind) async -> Bool
 
 extension Runtime {
@@ -158,7 +159,7 @@ extension Runtime {
   }
 }
 
-/// Detects feedbacks that start each other, or themselves, in an endless loop.
+/// A detector for feedbacks that start each other, or themselves, in an endless loop.
 struct FeedbackGuard {
   /// The maximum number of starts within a second. An effect that waits for I/O or for a timer
   /// stays far below this limit.
@@ -169,7 +170,7 @@ struct FeedbackGuard {
   /// Whether feedbacks are held. A held feedback does not start.
   private(set) var isHolding = false
 
-  /// Resets the guard after an event from outside: held feedbacks may continue.
+  /// Resets the guard after an event from outside: feedbacks may start again.
   mutating func reset() { self = Self() }
 
   /// Returns whether one more feedback may start.
@@ -218,8 +219,8 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
     for (index, feedback) in feedbacks.enumerated() {
       let feedbackNumber = index + 1
       let isBlocked = heldFeedbacks.contains(feedbackNumber)
-      // A held feedback has not started yet. So it counts as new, even if its part of the state
-      // existed before this step.
+      // A held feedback has not started yet. So its part of the state counts as new, even if that
+      // part existed before this step.
       let change = feedback.change(isBlocked ? nil : lastState, state)
       if isBlocked || change == .stops || change == .restarts {
         heldFeedbacks.remove(feedbackNumber)

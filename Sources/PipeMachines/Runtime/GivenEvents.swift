@@ -1,6 +1,6 @@
 /// A declaration of the events that an effect or a feedback can produce. `orchestrator check
-/// --explore` uses it, unless the topology file declares the events. A running machine ignores the
-/// declaration.
+/// --explore` uses the declaration, unless the topology file declares the events. A running machine
+/// ignores the declaration.
 ///
 /// ```swift
 /// Runtime()

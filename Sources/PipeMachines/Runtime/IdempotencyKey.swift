@@ -86,8 +86,8 @@ final class EffectRun: Sendable {
   ) async {
     await EffectClock.$current.withValue(clock) {
       await EffectRun.$current.withValue(self) {
-        // An effect without an origin is not recorded. If it runs inside a recorded effect, the
-        // origin of the recorded effect stays current.
+        // An effect without an origin is not recorded. If such an effect runs inside a recorded
+        // effect, the origin of the recorded effect stays current.
         guard let origin else { return await work() }
         await EffectOrigin.$recorded.withValue(origin) { await work() }
       }

@@ -100,9 +100,9 @@ public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { await effect($0, $1, $2, first, second, third, fourth, fifth, sixth) }
 }
 
-// The functions of Inject.swift for effects that throw and have four to six dependencies.
+// The functions of Inject.swift for throwing effects with four to six dependencies.
 
-/// Binds the last four arguments of an effect that throws to the dependencies.
+/// Binds the last four arguments of a throwing effect to the dependencies.
 public func inject<First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (First, Second, Third, Fourth) async throws -> Result
@@ -110,7 +110,7 @@ public func inject<First, Second, Third, Fourth, Result>(
   { try await effect(first, second, third, fourth) }
 }
 
-/// Binds the last four arguments of an effect that throws to the dependencies.
+/// Binds the last four arguments of a throwing effect to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, First, Second, Third, Fourth) async throws -> Result
@@ -118,7 +118,7 @@ public func inject<A, First, Second, Third, Fourth, Result>(
   { try await effect($0, first, second, third, fourth) }
 }
 
-/// Binds the last four arguments of an effect that throws to the dependencies.
+/// Binds the last four arguments of a throwing effect to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, B, First, Second, Third, Fourth) async throws -> Result
@@ -126,7 +126,7 @@ public func inject<A, B, First, Second, Third, Fourth, Result>(
   { try await effect($0, $1, first, second, third, fourth) }
 }
 
-/// Binds the last four arguments of an effect that throws to the dependencies.
+/// Binds the last four arguments of a throwing effect to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, B, C, First, Second, Third, Fourth) async throws -> Result
@@ -134,7 +134,7 @@ public func inject<A, B, C, First, Second, Third, Fourth, Result>(
   { try await effect($0, $1, $2, first, second, third, fourth) }
 }
 
-/// Binds the last five arguments of an effect that throws to the dependencies.
+/// Binds the last five arguments of a throwing effect to the dependencies.
 public func inject<First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -142,7 +142,7 @@ public func inject<First, Second, Third, Fourth, Fifth, Result>(
   { try await effect(first, second, third, fourth, fifth) }
 }
 
-/// Binds the last five arguments of an effect that throws to the dependencies.
+/// Binds the last five arguments of a throwing effect to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -150,7 +150,7 @@ public func inject<A, First, Second, Third, Fourth, Fifth, Result>(
   { try await effect($0, first, second, third, fourth, fifth) }
 }
 
-/// Binds the last five arguments of an effect that throws to the dependencies.
+/// Binds the last five arguments of a throwing effect to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, B, First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -158,7 +158,7 @@ public func inject<A, B, First, Second, Third, Fourth, Fifth, Result>(
   { try await effect($0, $1, first, second, third, fourth, fifth) }
 }
 
-/// Binds the last five arguments of an effect that throws to the dependencies.
+/// Binds the last five arguments of a throwing effect to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, B, C, First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -166,7 +166,7 @@ public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Result>(
   { try await effect($0, $1, $2, first, second, third, fourth, fifth) }
 }
 
-/// Binds the last six arguments of an effect that throws to the dependencies.
+/// Binds the last six arguments of a throwing effect to the dependencies.
 public func inject<First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -175,7 +175,7 @@ public func inject<First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { try await effect(first, second, third, fourth, fifth, sixth) }
 }
 
-/// Binds the last six arguments of an effect that throws to the dependencies.
+/// Binds the last six arguments of a throwing effect to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -184,7 +184,7 @@ public func inject<A, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { try await effect($0, first, second, third, fourth, fifth, sixth) }
 }
 
-/// Binds the last six arguments of an effect that throws to the dependencies.
+/// Binds the last six arguments of a throwing effect to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -193,7 +193,7 @@ public func inject<A, B, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { try await effect($0, $1, first, second, third, fourth, fifth, sixth) }
 }
 
-/// Binds the last six arguments of an effect that throws to the dependencies.
+/// Binds the last six arguments of a throwing effect to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,

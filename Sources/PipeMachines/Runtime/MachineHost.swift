@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// Hosts one machine of a composite: its engine, and the queued input.
+/// One machine of a composite: the machine's engine, and the queued input.
 final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCompatible>:
   ComponentHost
 {
@@ -28,7 +28,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     let answer: (SendOutcome<any MachineState>) -> Void
   }
 
-  /// The number of inputs that the machine processes before the other machines have their turn.
+  /// The maximum number of inputs that the machine processes before the other machines have their
+  /// turn.
   private static var maximumInputsPerTurn: Int { 64 }
 
   init(
@@ -133,8 +134,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     return engine.version != version
   }
 
-  /// Processes one input: alternately an event that was sent, or an event of a pipe. Returns
-  /// `false` if there is none.
+  /// Processes one input. Alternates between sent events and events of pipes. Returns `false` if no
+  /// input is queued.
   private func processNextInput() -> Bool {
     prefersSends.toggle()
     return prefersSends ? processNextSend() || receive() : receive() || processNextSend()
@@ -210,8 +211,8 @@ extension MachineHost {
   func begin() { unreturnedTransitions.begin() }
 
   func returned() {
-    // Requests that were refused because too many transitions had not returned can now be tried
-    // again.
+    // A transition may begin again, so requests that were refused because of the limit can be
+    // retried.
     if unreturnedTransitions.returned() { run.noteStep() }
   }
 

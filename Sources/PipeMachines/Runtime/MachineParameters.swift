@@ -17,8 +17,8 @@ public protocol MachineParameters: Codable, Sendable {
   init()
 
   /// Checks rules that the types of the parameters cannot express. Default: no rules.
-  /// - Throws: ``ParameterMismatch``, which `orchestrator check` reports at the parameter's position
-  ///   in the file. A machine with such parameters does not start.
+  /// - Throws: ``ParameterMismatch``, which `orchestrator check` reports at the parameter's
+  ///   position in the file. A machine with such parameters does not start.
   func validate() throws(ParameterMismatch)
 }
 
@@ -102,8 +102,8 @@ extension MachineParameters {
     }
   }
 
-  /// Returns the error of the first parameter that does not decode if all other parameters have
-  /// their defaults.
+  /// Decodes each given parameter separately, with the defaults of all other parameters. Returns
+  /// the first error.
   private static func mismatch(
     among given: [String: JSONValue], defaults: [String: JSONValue], types: [String: String]
   ) -> ParametersError? {
@@ -146,9 +146,10 @@ package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible
   case unknown(String, known: [String])
   case mismatch(String, JSONValue, type: String)
   /// Carries the parameter and the error. The parameter is `nil` if it is unknown which parameter
-  /// does not decode.
+  /// cannot be decoded.
   case undecodable(String?, String)
-  /// Carries the parameter, its value and the requirement. The value is `nil` if it is the default.
+  /// Carries the parameter, its value and the requirement. The value is `nil` if the parameter has
+  /// its default.
   case invalidValue(String, JSONValue?, String)
 
   /// The name of the parameter that caused the error; `nil` if it is unknown.

@@ -4,15 +4,15 @@ import Synchronization
 /// Runs a machine in this process. The machine's engine reads its input from a mailbox.
 ///
 /// A caller that adds input to an idle mailbox becomes the drainer: it takes the steps for all
-/// queued input on its own thread. The other callers leave their input in the mailbox. So there is
-/// no task per event, and user code never runs under the lock.
+/// queued input on its own thread. The other callers leave their input in the mailbox, and the
+/// drainer calls user code without holding the lock. So there is no task per event.
 ///
 /// The code path of a send and its step is inlinable, so that it is specialized for the machine's
 /// own types in the module that uses the machine. Measurements show that this is three times faster
 /// than the generic code.
 ///
-/// A run keeps itself alive until it is finished; its ``RunHandle`` finishes it. A weak reference
-/// to the run would double the cost of each step.
+/// A run keeps itself alive until its ``RunHandle`` calls ``finish()``. A weak reference to the run
+/// would double the cost of each step.
 @usableFromInline
 final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
   @unchecked Sendable  // The drainer owns the mutable state, and there is at most one.
@@ -58,7 +58,8 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     unmanagedEngine = .passUnretained(engine)
     id = ObjectIdentifier(engine)
     owner.run = self
-    // Only this run owns the engine, which makes no calls after the run has stopped it.
+    // The unowned reference is valid in each call: only this run owns the engine, and a stopped
+    // engine makes no calls.
     engine.onEntry = { [unowned(unsafe) self] state, _, _ in publish(state) }
     start(engine, runtime)
   }
@@ -267,8 +268,8 @@ extension MachineRun {
     if isOnly { finish() }
   }
 
-  /// Waits for the next state of a reader that has none queued; `nil` at the end of the run or on
-  /// cancellation.
+  /// Waits for the next state of a reader that has read all queued states. Returns `nil` at the end
+  /// of the run or on cancellation.
   @usableFromInline
   nonisolated(nonsending)
     func nextState(_ reader: StateReader<State>) async -> State?
@@ -290,8 +291,8 @@ extension MachineRun {
   @usableFromInline
   func readersAreFull() -> Bool {
     mayHaveToWait = publishedStates.withLock { publishedStates in
-      // Checks every full reader, and does not stop at the first one: the check makes a reader call
-      // back when it has capacity.
+      // Checks every reader, and does not stop at the first full reader: the check of a full reader
+      // also requests a call when that reader has capacity again.
       publishedStates.readers.count { $0.isFull } > 0
     }
     if mayHaveToWait, !watch.hasBegun {
@@ -319,7 +320,7 @@ extension MachineRun {
   }
 }
 
-/// The default recipient of warnings.
+/// The recipient of warnings.
 package enum Warnings {
   /// Receives a warning. Writes it to standard error, unless a test replaces this function.
   @TaskLocal package static var tell: @Sendable (String) -> Void = {

@@ -33,8 +33,8 @@ extension Runtime {
     return runtime
   }
 
-  /// Calls `middleware` on every state that the machine enters, concurrently with the steps but in
-  /// their order.
+  /// Calls `middleware` on every state that the machine enters, concurrently with the steps, but in
+  /// the order of the steps.
   /// - Parameter priority: The priority of the task that calls the middleware. Calls with the same
   ///   priority keep their order. Calls with different priorities are not ordered. Default: the
   ///   priority of the sender of the event.
@@ -46,7 +46,7 @@ extension Runtime {
     return runtime
   }
 
-  /// Calls `middleware` on every event, concurrently with the steps but in their order.
+  /// Calls `middleware` on every event, concurrently with the steps, but in the order of the steps.
   /// - Parameter priority: The priority of the task that calls the middleware. Calls with the same
   ///   priority keep their order. Calls with different priorities are not ordered. Default: the
   ///   priority of the sender of the event.

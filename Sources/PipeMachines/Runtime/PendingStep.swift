@@ -7,7 +7,8 @@ import Synchronization
 /// A machine processes one event after the other. So a step that awaits a send to its own machine
 /// waits for itself, which is a deadlock. The same is true of a cycle of machines in which each
 /// step awaits a send to the next machine. If the step's own task awaits the send, the deadlock is
-/// certain. If a child task does, the step may or may not wait for the child task.
+/// certain. If a child task awaits the send, there is a deadlock only if the step waits for that
+/// child task.
 @usableFromInline
 final class PendingStep: Sendable {
   /// The step that the current task, or an ancestor of it, performs.

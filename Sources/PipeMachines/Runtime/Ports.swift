@@ -14,8 +14,8 @@ package protocol PortBinder {
   func bind<Event: MachineEvent>(_ pipe: EventPipe<Event>)
 }
 
-/// The named pipes of a machine. Within a process, they are pipes in memory. In a hosted node, the
-/// topology connects them.
+/// The named pipes of a machine. In a node, the topology connects these pipes to other nodes.
+/// Outside of a node, the pipes are queues in memory.
 public final class Ports: Sendable {
   private struct Port: Sendable {
     var pipe: any Sendable
@@ -37,7 +37,7 @@ public final class Ports: Sendable {
   /// Returns the pipe with this name, which is the same pipe at every call.
   ///
   /// A request for the same name with a different event type is an error, which the host reports.
-  /// - Parameter schema: The schema version of the receiver's events that this machine sends, if
+  /// - Parameter schema: The schema version in which this machine sends the receiver's events, if
   ///   another program contains the receiver; see ``Machine/schema``. Default: the version of the
   ///   receiver in this program, or else version 1.
   public func pipe<Event: MachineEvent>(

@@ -10,7 +10,7 @@ struct PublishedStates<State: Sendable>: Sendable {
   }
   /// Unretained references to the readers.
   @usableFromInline var unmanagedReaders: [Unmanaged<StateReader<State>>] = []
-  /// The last states, for the first reader. Not used after the first reader is made.
+  /// The most recent states, for the first reader. Not used after the first reader is made.
   @usableFromInline var backlog: [State] = []
   /// The index of the oldest state in a full backlog.
   @usableFromInline var oldestIndex = 0
@@ -24,7 +24,8 @@ struct PublishedStates<State: Sendable>: Sendable {
   @usableFromInline
   init(_ state: State) { self.state = state }
 
-  /// Publishes a state. Returns the previous state, and whether a reader waits or is full.
+  /// Publishes a state. Returns the previous state, whether a reader waits for a state, and whether
+  /// a reader is full.
   @inlinable
   mutating func publish(_ next: State) -> (former: State, isAwaited: Bool, isFull: Bool) {
     let former = state
@@ -109,8 +110,8 @@ struct IntermediateStates<State> {
   private(set) var origin: State?
   /// The number of intermediate states since the run began.
   private(set) var countInRun: UInt64 = 0
-  /// The intermediate states with consequences (such as events for pipes) that follow when the step
-  /// is over.
+  /// The intermediate states that have consequences when the step is over, such as events for
+  /// pipes.
   private var consequentialStates: [State] = []
 
   init() {}

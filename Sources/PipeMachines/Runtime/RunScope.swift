@@ -7,15 +7,15 @@ package protocol TentativeWork: Sendable {
   func keep()
   /// Discards the tentative result of a transition, because the step is not taken.
   func abandon()
-  /// Starts the work again from a state of the machine that was not produced by this work.
+  /// Starts the work again from a state of the machine that this work has not produced.
   func restartWork(in state: any Sendable)
 }
 
-/// The part of a machine's run that its asynchronous transitions and effects can access. It
-/// contains the values that they share, such as a model.
+/// The part of a machine's run that asynchronous transitions and effects can access. The scope
+/// contains the values that the transitions and effects share, such as a model.
 ///
-/// A machine and its runtime are only values, which can be used for any number of runs. So they
-/// cannot contain such shared values.
+/// A machine and its runtime can be used for any number of runs. So they cannot contain a value
+/// that belongs to one run.
 package final class RunScope: Sendable {
   /// The run that the current task works for; `nil` outside of a run.
   package static var current: RunScope? { EffectRun.current?.scope }
@@ -60,7 +60,8 @@ package final class RunScope: Sendable {
     }
   }
 
-  /// Ends the run, and releases the shared values. Their tasks may still refer to the run.
+  /// Ends the run, and releases the shared values. The tasks of these values may still refer to the
+  /// run.
   func end() {
     let shared = content.withLock { content in
       content.isOver = true

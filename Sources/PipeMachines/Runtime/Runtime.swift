@@ -58,8 +58,8 @@ extension Runtime {
     return runtime
   }
 
-  /// The named pipes that the machine sends into, without duplicates. If a pipe is declared more
-  /// than once, the first declaration is used.
+  /// The named pipes that the machine sends into, without duplicates. If several rules send into a
+  /// pipe, the description lists the events of all these rules.
   package var outPorts: [PortDescription] {
     var ports: [PortDescription] = []
     // Written as a loop, because the standard library's generic functions would look up
@@ -133,9 +133,10 @@ extension Runtime {
   }
 }
 
-// Overloads for a case with one value. On.swift explains why they are separate.
+// Overloads for a case with one value. On.swift explains why these overloads are separate.
 extension Runtime {
-  /// Runs `effect` with the output's associated value, and processes the event that it returns.
+  /// Runs `effect` with the output's associated value, and processes the event that `effect`
+  /// returns.
   public func map<Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async -> Event?,
@@ -153,7 +154,8 @@ extension Runtime {
       })
   }
 
-  /// Runs `effect` with the output's associated value, and processes every event of its sequence.
+  /// Runs `effect` with the output's associated value, and processes every event of the returned
+  /// sequence.
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async -> Events,
@@ -197,8 +199,8 @@ extension Runtime {
       })
   }
 
-  /// Runs `effect` with the output's associated value, and processes every event of its sequence.
-  /// An error ends the effect.
+  /// Runs `effect` with the output's associated value, and processes every event of the returned
+  /// sequence. An error ends the effect.
   /// - Parameter catch: Returns the event for an error, or `nil` for no event.
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,

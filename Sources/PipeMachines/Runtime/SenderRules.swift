@@ -1,5 +1,5 @@
-/// The rules that send an event when the machine enters a state, indexed by the state's case. So
-/// the cost of an entry depends only on the number of rules for that case.
+/// The rules that send an event when the machine enters a state, indexed by the state's case. With
+/// this index, the cost of an entry depends only on the number of rules for that case.
 @usableFromInline
 struct SenderRules<State: DSLCompatible>: Sendable {
   /// A rule without its description, because the description's references would cost reference

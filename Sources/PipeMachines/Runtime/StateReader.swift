@@ -4,12 +4,12 @@ import Synchronization
 /// The states that one iterator has not read yet, in a ring buffer with one writer and one reader.
 ///
 /// The writer is the drainer of the ``MachineRun``, which writes under the run's lock. The reader
-/// is the task of the iterator. Neither side acquires a lock of the ring, unless one of them has to
-/// wait for the other.
+/// is the task of the iterator. Neither side acquires a lock of the ring, unless one side has to
+/// wait for the other side.
 @usableFromInline
 final class StateReader<State: Sendable>: @unchecked Sendable {
-  // The counts guard the slots: the slots from `publishedReadCount` to `writtenCount` belong to the reader, and all
-  // other slots belong to the writer.
+  // The counts guard the slots: the slots from `publishedReadCount` to `writtenCount` belong to the
+  // reader, and all other slots belong to the writer.
   @usableFromInline let slots: UnsafeMutablePointer<State>
   @usableFromInline let slotCount: Int
   private let capacity: Int
@@ -52,7 +52,7 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
 
   /// Creates a reader of these states and of all later states.
   /// - Parameter capacity: The number of unread states at which the reader is full. If a step is
-  ///   running while the reader is made, the step may write one state more.
+  ///   running while the reader is made, the step may write one more state.
   init(
     states: [State], capacity: Int, signalCapacity: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader) -> Void
@@ -80,13 +80,13 @@ extension StateReader {
     (slots + writeSlot).initialize(to: state)
     writeSlot = writeSlot + 1 == slotCount ? 0 : writeSlot + 1
     // Sequentially consistent, like the flags. So if the writer and the reader access an empty or a
-    // full ring at the same time, at least one of them detects the other.
+    // full ring at the same time, at least one side sees the other side's change.
     writtenCount.store(
       writtenCount.load(ordering: .relaxed) &+ 1, ordering: .sequentiallyConsistent)
   }
 
-  /// Whether the reader has reached the maximum lag. If it has, `signalCapacity` will be called
-  /// when there is capacity again.
+  /// Whether the reader has reached the maximum lag. If so, `signalCapacity` will be called when
+  /// there is capacity again.
   var isFull: Bool {
     guard isAtCapacity else { return false }
     isBlocking.store(true, ordering: .sequentiallyConsistent)
@@ -129,8 +129,8 @@ extension StateReader {
 
 // Called by the reader.
 extension StateReader {
-  /// The number of times that a reader looks for a new state before it yields. These attempts take
-  /// about a microsecond in total.
+  /// The number of iterations that a reader spins before it looks for a new state again. All
+  /// iterations together take about a microsecond.
   private static var maximumSpinCount: Int { 3000 }
 
   /// Returns the next state; `nil` if there is no unread state.
@@ -185,7 +185,7 @@ extension StateReader {
     }
   }
 
-  /// Waits until there may be a state to read, or the end of the run.
+  /// Waits until there may be a state to read, or until the run has ended.
   private nonisolated(nonsending)
     func wait() async
   {
@@ -226,7 +226,8 @@ final class ReaderWatch: Sendable {
   /// For each full reader, the number of states that it has read.
   typealias ReadCounts = [ObjectIdentifier: Int]
 
-  /// The time after which a warning is written, if the machine waits and no reader reads.
+  /// The time after which a warning is written, if the machine waits for a reader that reads
+  /// nothing.
   private static let stallTimeout = Duration.seconds(1)
 
   private let isWatching = Atomic(false)
@@ -277,8 +278,7 @@ extension PublishedStates {
   var readCountsOfFullReaders: ReaderWatch.ReadCounts {
     Dictionary(
       uniqueKeysWithValues: readers.filter(\.isAtCapacity).map {
-        // The number of states that the reader has read, including reads that it has not reported
-        // to the machine yet.
+        // Includes the reads that the reader has not published to the machine yet.
         (ObjectIdentifier($0), $0.readCount.load(ordering: .relaxed))
       })
   }

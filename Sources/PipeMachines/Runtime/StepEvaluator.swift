@@ -1,4 +1,4 @@
-/// The kinds of a machine's response to an event that it does not refuse.
+/// The kind of a machine's response to an event that the machine does not refuse.
 package enum TransitionKind: String, Codable, Hashable, Sendable {
   /// The machine enters a state.
   case external
@@ -19,8 +19,8 @@ package final class StepEvaluator<
   /// The state and the unfinished effects of a machine between two steps.
   package struct Configuration {
     package var state: State
-    /// The names of the effects that have not ended, sorted. If an effect is running twice, its
-    /// name is listed twice.
+    /// The sorted names of the effects that have not ended. If an effect is running twice, its name
+    /// is listed twice.
     package var effects: [String]
 
     package init(state: State, effects: [String] = []) {
@@ -31,7 +31,7 @@ package final class StepEvaluator<
 
   package enum Answer {
     case accepted(Configuration, TransitionKind)
-    /// The event is refused. If it was the last event of an effect, the effect has ended
+    /// The event is refused. If the event was the last event of an effect, the effect has ended
     /// nevertheless.
     case refused(Refusal, Configuration)
     /// The transition is asynchronous, so its outcome is unknown without running it.
@@ -119,8 +119,8 @@ package final class StepEvaluator<
     return self.configuration(of: engine)
   }
 
-  /// Fires the timer of the state that is due first. If its transition is refused, fires the next
-  /// timer. Returns `nil` if no timer is running.
+  /// Fires the state's timer that is due first. If the transition of that timer is refused, fires
+  /// the next timer. Returns `nil` if the state has no timer.
   ///
   /// The timers of a state start together, so their durations alone determine their order.
   package func fireTimer(in configuration: Configuration) throws -> Answer? {
@@ -160,11 +160,12 @@ package final class StepEvaluator<
   /// - Precondition: ``beginSequence(in:)`` was called.
   package var sequenceState: State { sequenceEngine!.state }
 
-  /// Takes the next step of the sequence: the step of an event or, if `event` is `nil`, of the timer
-  /// that is due first. After `asynchronous` and `failed`, begin another sequence.
+  /// Takes the next step of the sequence: the step of an event or, if `event` is `nil`, of the
+  /// timer that is due first. After `asynchronous` and `failed`, begin another sequence.
   /// - Precondition: ``beginSequence(in:)`` was called.
   package func advanceSequence(on event: Event?) throws -> SequenceAnswer {
-    // Effects of former steps must not become more and more. Only a new engine has none.
+    // The unfinished effects of earlier steps must not accumulate, and no effect ever ends here. So
+    // the sequence continues with a new engine, which has no effects.
     if hasEffects { beginSequence(in: sequenceState) }
     let engine = sequenceEngine!
     guard let event else { return try advanceTimer(engine) }
@@ -287,8 +288,8 @@ package struct StepTrace<State, Event> {
   @usableFromInline package var tally: TransitionTally<State, Event>?
   /// Whether steps are reported.
   @usableFromInline private(set) var isOn = false
-  /// Called with the event of a step and the state before it. Returns whether ``didTakeStep`` must
-  /// be called after the step. `nil` if no steps are reported.
+  /// Called with the event of a step and the state before the step. Returns whether ``didTakeStep``
+  /// must be called after the step. `nil` if no steps are reported.
   @usableFromInline package var willTakeStep: ((_ event: Event?, _ from: State) -> Bool)? {
     didSet { isOn = willTakeStep != nil }
   }
@@ -297,7 +298,8 @@ package struct StepTrace<State, Event> {
   /// Called with each event that the state ignores; `nil` if these events are not reported.
   package var didIgnore: ((_ event: Event) -> Void)?
 
-  /// Whether the step that ends enters no state.
+  /// Whether the step that ``didTakeStep`` reports is an internal transition, which enters no
+  /// state.
   package var isInternal = false
   /// Whether the transition of the step was asynchronous.
   package var isAsynchronous = false
@@ -309,8 +311,9 @@ package struct StepTrace<State, Event> {
 
 /// Counts the steps of a machine by the case of the previous state and the case of the event.
 ///
-/// The engine does not own the counter's memory, so counting has almost no cost. The caller that
-/// made the counter must free the memory when the engine no longer uses it.
+/// The engine only has a pointer to the counts, so counting needs no reference counting and has
+/// almost no cost. The caller that made the counter must call ``deallocate()`` when the engine no
+/// longer uses the counter.
 @usableFromInline
 package struct TransitionTally<State, Event> {
   /// The counts, by the tag of the state and then by the tag of the event.

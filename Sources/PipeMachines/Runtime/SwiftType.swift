@@ -1,4 +1,4 @@
-/// A Swift type, derived from its name. JSON values can be checked against it.
+/// A Swift type, derived from its name. JSON values can be checked against the type.
 package enum SwiftType: Equatable {
   case bool, string
   case integer(ClosedRange<Double>)
@@ -77,8 +77,8 @@ package enum SwiftType: Equatable {
     return "a value of type \(name), from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
   }
 
-  /// Returns whether a value of type `from` is valid for type `to`. It is valid if both types are
-  /// the same, or if `to` is an optional of `from`.
+  /// Returns whether a value of type `from` is valid for type `to`: whether both types are the
+  /// same, or `to` is an optional of `from`.
   package static func assignable(_ from: String, to: String) -> Bool {
     if from == to { return true }
     let (source, target) = (SwiftType(from), SwiftType(to))

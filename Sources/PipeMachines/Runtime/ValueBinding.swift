@@ -3,8 +3,8 @@
 /// The type does not depend on any user interface library. With SwiftUI, `Binding(binding)` makes a
 /// SwiftUI binding.
 ///
-/// A subview that receives a binding declares it as an attribute, and passes it on by its name with
-/// a `$`:
+/// A subview that receives a binding declares a property with the attribute `@Binding`. The subview
+/// passes the binding on with a `$` before the name of the property:
 ///
 /// ```swift
 /// struct MessageField {
@@ -21,8 +21,8 @@ public struct ValueBinding<Value> {
   public let set: @MainActor (Value) -> Void
   let timers: ViewTimers
 
-  /// The value. Setting this property sends the event; the value changes if the machine accepts the
-  /// event.
+  /// The value. Setting this property sends an event. The value changes only if the machine accepts
+  /// that event.
   public var wrappedValue: Value {
     get { get() }
     nonmutating set { set(newValue) }
@@ -48,18 +48,18 @@ public struct ValueBinding<Value> {
     self.timers = timers
   }
 
-  /// Makes a binding with a constant value, for previews and tests. Setting it does nothing.
+  /// Makes a binding with a constant value, for previews and tests. Setting the value does nothing.
   public static func constant(_ value: Value) -> Self {
     Self(get: { value }, set: { _ in })
   }
 
-  /// Returns a binding that sends only the last value, after no other value has been set for the
-  /// given time.
+  /// Returns a binding that waits for the given time before it sends a value. A new value replaces
+  /// a waiting value, which is not sent.
   /// - Parameters:
   ///   - duration: The time to wait. The clock is ``EffectClock``.
   ///   - id: The identity of the debounced value. A new value replaces a waiting value with the
-  ///     same `id` in the same view state, even if they are set through different bindings. Default:
-  ///     the source location of the call.
+  ///     same `id` in the same view state, even if the two values are set through different
+  ///     bindings. Default: the source location of the call.
   public func debounce(
     for duration: Duration, id: some Hashable = Int?.none,
     fileID: StaticString = #fileID, line: UInt = #line, column: UInt = #column
@@ -88,22 +88,22 @@ extension ValueBinding where Value: Equatable {
 }
 
 extension ViewState {
-  /// Returns a binding to the state. Setting it sends `event`.
+  /// Returns a binding to the state. Setting the value sends `event`.
   public func binding(send event: Event) -> ValueBinding<State> { binding { _ in event } }
 
-  /// Returns a binding to the state. Setting it sends the event that the closure makes from the new
-  /// state.
+  /// Returns a binding to the state. Setting the value sends the event that the closure makes from
+  /// the new state.
   public func binding(send event: @escaping @MainActor (State) -> Event) -> ValueBinding<State> {
     ValueBinding(get: { self.state }, set: { self.post(event($0)) }, timers: timers)
   }
 
-  /// Returns a binding to a property of the state. Setting it sends `event`.
+  /// Returns a binding to a property of the state. Setting the value sends `event`.
   public func binding<Value>(
     keypath: KeyPath<State, Value>, send event: Event
   ) -> ValueBinding<Value> { binding(keypath: keypath) { _ in event } }
 
-  /// Returns a binding to a property of the state. Setting it sends the event that the closure
-  /// makes from the new value.
+  /// Returns a binding to a property of the state. Setting the value sends the event that the
+  /// closure makes from the new value.
   public func binding<Value>(
     keypath: KeyPath<State, Value>, send event: @escaping @MainActor (Value) -> Event
   ) -> ValueBinding<Value> {
@@ -123,7 +123,8 @@ final class ViewTimers {
   private var runningTimers: [Key: (number: Int, task: Task<Void, Never>)] = [:]
   private var lastNumber = 0
 
-  /// Calls `action` after a time. Starting the timer again cancels the previous call.
+  /// Calls `action` after a time. Starting a timer with the same key again cancels the previous
+  /// call.
   func start(
     _ key: Key, _ duration: Duration, _ clock: any Clock<Duration>,
     _ action: @escaping @MainActor () -> Void

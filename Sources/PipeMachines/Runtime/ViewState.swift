@@ -66,9 +66,9 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
 
   /// Sends an event and waits until the machine enters a state that satisfies the predicate.
   ///
-  /// The function considers every state that the machine enters after the call. It returns early if
-  /// the event is refused, or if the run ends. If the task is cancelled, the function returns as if
-  /// the run had ended.
+  /// The function considers every state that the machine enters after the call. The function
+  /// returns early if the event is refused, or if the run ends. If the task is cancelled, the
+  /// function returns as if the run had ended.
   @discardableResult
   public func send(
     _ event: Event, resumeWhen isAwaited: (State) -> Bool
@@ -94,8 +94,8 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
 }
 
 extension ViewState where State: DSLCompatible {
-  /// Sends an event and waits until the machine enters the case of `state`, regardless of its
-  /// associated values.
+  /// Sends an event and waits until the machine enters the case of `state`. Associated values are
+  /// ignored.
   @discardableResult
   public func send(_ event: Event, resumeWhen state: State) async -> SendOutcome<State> {
     let pattern = CasePattern(value: state)
@@ -122,8 +122,8 @@ extension ViewState where State: DSLCompatible {
 package struct ViewSource<State: Sendable, Event: DSLCompatible> {
   package typealias States = @MainActor () async -> State?
 
-  /// Begins to read the states. The returned function returns the next state: first, the current
-  /// state.
+  /// Begins to read the states. Each call of the returned function returns one state, beginning
+  /// with the current state.
   let readStates: @MainActor () -> States
   let transmit: @MainActor (Event) async -> SendOutcome<State>
   /// Sends an event. Also returns the states that the machine enters, beginning with the step on

@@ -72,8 +72,8 @@ public struct SynchronizedEvent: Sendable {
     case .bare: return .object([name: [:]])
     case .json(let json): return json
     case .typed(let event):
-      // The event was encoded before, so encoding fails only if its type throws errors at random.
-      // In that case, the receiver reports the missing fields.
+      // If the event's type throws an error while it is encoded, the JSON has no fields, and the
+      // receiver reports the missing fields.
       return (try? JSONValue(encoding: event)) ?? .object([name: [:]])
     }
   }
@@ -152,7 +152,7 @@ public enum SynchronizedReply: Hashable, Codable, Sendable {
   /// All participants have accepted the event. `versions` has the new version of each participant.
   case committed(TransactionID, versions: [String: UInt64])
   /// No participant has accepted the event, because the states of these participants do not allow
-  /// it.
+  /// the event.
   case refused([BlockingParticipant])
   /// No participant has accepted the event, because these participants cannot accept events now.
   case busy([String])

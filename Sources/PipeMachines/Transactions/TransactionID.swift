@@ -59,8 +59,9 @@ extension TransactionID: Codable {
 /// event, and has asked for the outcome, but has not received it. Either all participants accept
 /// the event, or none does.
 ///
-/// The participant accepts no other event until it knows the outcome. At any time, this event may
-/// change the published state of the participant's composites, or leave it unchanged.
+/// The participant accepts no other event until the participant knows the outcome. At any time,
+/// this event may change the published state of the participant's composites, or leave it
+/// unchanged.
 public struct InDoubtTransaction: Hashable, Codable, Sendable {
   /// The node that is prepared.
   public var participant: String
@@ -70,11 +71,11 @@ public struct InDoubtTransaction: Hashable, Codable, Sendable {
   public var event: String
   /// The number of the synchronized event.
   public var transaction: TransactionID
-  /// The time at which the participant became prepared, or at which its process started, if that
+  /// The time at which the participant became prepared, or at which its process started, whichever
   /// was later. Unit: nanoseconds since 1970.
   public var since: Int64
-  /// For an instance: the number of other instances of its node that are in doubt, too. This instance
-  /// has been in doubt for the longest time. `nil` if there are no others.
+  /// For an instance: the number of other instances of its node that are in doubt, too. This
+  /// instance has been in doubt for the longest time. `nil` if there are no others.
   public var otherInstances: Int?
 
   /// Makes a value from its parts.

@@ -9,8 +9,8 @@ struct ObservedSteps {
     let event: String
   }
 
-  /// The outcomes for one pair of a state name and an event name, over all evaluated values of
-  /// both.
+  /// The outcomes for one pair of a state name and an event name. States and events with different
+  /// values, but the same names, share a pair.
   private struct Outcomes {
     var targetStates: [String] = []
     var externalCount = 0
@@ -24,7 +24,8 @@ struct ObservedSteps {
     /// The durations of the timers that have fired.
     var delays: [String] = []
 
-    /// The number of different ways in which the machine accepted the events.
+    /// The number of target states, plus one if there are internal transitions, and one if there
+    /// are ignored events.
     var outcomeCount: Int {
       targetStates.count + (internalCount > 0 ? 1 : 0) + (ignoredCount > 0 ? 1 : 0)
     }
@@ -40,8 +41,8 @@ struct ObservedSteps {
   private var reachedStates: [String] = []
   /// All evaluated states.
   private(set) var evaluatedStates: Set<JSONValue> = []
-  /// Whether the states that are evaluated now are synthetic: states with sample values, which no
-  /// observed step has reached.
+  /// Whether the states that are evaluated now are synthetic. No observed step has reached a
+  /// synthetic state, so its fields have sample values.
   private var isSynthetic = false
   /// The names of events that were not tried, because there are no values for their fields.
   var untriedEvents: [String] = []
@@ -123,8 +124,8 @@ struct ObservedSteps {
     _ reply: ProgramEvaluator.Reply, to event: String, in state: JSONValue
   ) -> JSONValue? {
     let pair = StateEventPair(state: Self.name(of: state, description), event: event)
-    // The machine may never be able to reach a synthetic state, so an invalid reply is not
-    // recorded.
+    // The machine may be unable to reach a synthetic state. So an invalid reply in such a state is
+    // not an error, and is not recorded.
     if isSynthetic, case .answer(.invalid) = reply { return nil }
     if outcomesByPair[pair] == nil { evaluatedPairs.append(pair) }
     var found = outcomesByPair[pair] ?? Outcomes()

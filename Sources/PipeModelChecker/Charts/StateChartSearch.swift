@@ -83,7 +83,8 @@ package struct StateChartSearch {
     for state in seen.unreachedStates { exploreStates(state, inputs, evaluator, &seen, until: end) }
   }
 
-  /// Explores the states that are reachable from a state, until there are no new states.
+  /// Explores the states that are reachable from a state, until there are no new states or a limit
+  /// is reached.
   private func exploreStates(
     _ first: JSONValue, _ inputs: [(event: String, input: EvaluatorInput)],
     _ evaluator: ProgramEvaluator,
@@ -99,10 +100,10 @@ package struct StateChartSearch {
       }
       let state = waiting[next]
       next += 1
-      // Skips inputs for which the program crashed or did not answer in a state with the same name.
+      // Skips an event if the program has already failed to answer for this event in a state with
+      // the same name.
       let pendingInputs = inputs.filter { !seen.isUnanswered($0.event, in: state) }
-      // Effects do not run, so the search tries the events that effects would emit like all other
-      // events.
+      // Effects do not run. The inputs include the events that effects would emit.
       let replies = evaluator.evaluateRow(
         seen.node, EvaluatorConfiguration(state: state), pendingInputs.map(\.input))
       for ((event, _), reply) in zip(pendingInputs, replies) {

@@ -43,7 +43,7 @@ extension PipeSpecification {
 }
 
 extension Wiring {
-  /// Adds the current conditions of nodes, composites and pipes.
+  /// Adds the current conditions of nodes, composites and monitors, and the fill levels of pipes.
   package mutating func add(_ directory: TopologyDirectory) {
     for index in nodes.indices {
       nodes[index].currentCondition = directory.condition(of: nodes[index].name)

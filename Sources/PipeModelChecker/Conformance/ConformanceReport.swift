@@ -4,24 +4,27 @@ import PipeWire
 
 /// The result of the comparison of a recorded run with its topology.
 package struct ConformanceReport: Codable, Hashable, Sendable {
-  /// A place at which the run does not conform.
+  /// A line of a log at which the run does not conform to the topology.
   package struct Violation: Codable, Hashable, Sendable {
     package enum Code: String, Codable, Hashable, Sendable {
       /// A log lacks steps that the node has taken.
       case missingSteps = "missing-steps"
-      /// A node whose events other nodes have consumed has no log.
+      /// The run has no log of a node, although other nodes have consumed the node's events, or
+      /// have taken part in a synchronized event with the node.
       case missingLog = "missing-log"
-      /// A process does not begin in the state in which the process before it ended.
+      /// A process of a node does not begin in the state in which the node's previous process
+      /// ended.
       case otherState = "other-state"
       /// The machine does not take the step that the node has taken.
       case otherStep = "other-step"
-      /// The step has sent other events than the machine sends.
+      /// In the run, the step sent other events than the machine sends in the comparison.
       case otherEvents = "other-events"
-      /// The node has received an event that its sender has not sent.
+      /// The node has consumed an event that the pipe's sender has not sent, or not with this
+      /// content.
       case unknownEvent = "unknown-event"
       /// The node has consumed an event twice.
       case repeatedEvent = "repeated-event"
-      /// The node has consumed a later event, but not this one.
+      /// The node has consumed an event of a pipe, but not an earlier event of the same pipe.
       case lostEvent = "lost-event"
       /// Some participants of a synchronized event have taken the step, and others have not.
       case tornTransaction = "torn-transaction"
@@ -40,24 +43,24 @@ package struct ConformanceReport: Codable, Hashable, Sendable {
     package var message: String
   }
 
-  /// The number of compared steps.
+  /// The number of steps in the logs, including ``unverifiedSteps``.
   package var steps = 0
   /// The number of steps that were not compared: their transitions are asynchronous, or they follow
   /// a step that does not conform.
   package var unverifiedSteps = 0
-  /// The number of events of pipes whose sender and receiver were compared.
+  /// The number of consumed events that were compared with the events that the pipe's sender sent.
   package var events = 0
   /// The number of synchronized events.
   package var transactions = 0
   /// The nodes without a step log: nodes with a `key`, constant nodes and monitors.
   package var unrecordedNodes: [String] = []
-  /// The incomplete lines at the ends of logs, as `FILE:LINE`. They were left out.
+  /// The incomplete lines at the ends of logs, as `FILE:LINE`. The comparison ignores these lines.
   package var tornLines: [String] = []
   /// The programs that have changed since the run was recorded.
   package var changedPrograms: [String] = []
   /// The violations in the order of their discovery, up to ``maximumViolations``.
   package private(set) var violations: [Violation] = []
-  /// The number of violations, including the ones beyond the limit.
+  /// The number of violations, including violations beyond ``maximumViolations``.
   package private(set) var violationCount = 0
 
   /// The maximum number of listed violations.

@@ -5,8 +5,8 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// Takes the recorded steps of one node again, with a process of the node's program that reads the
-/// log itself.
+/// A replay of the recorded steps of one node. A process of the node's program reads the log and
+/// evaluates the steps.
 final class LogReplay {
   private let node: String
   private let openRequest: EvaluatorRequest
@@ -15,7 +15,7 @@ final class LogReplay {
   private let answerTimeout: Duration
   private var process: EvaluatorProcess?
 
-  /// - Returns: `nil` if the node has no machine.
+  /// - Returns: `nil` if the node has no machine, or if its program is unknown.
   init?(_ node: NodeSpecification, of loaded: LoadedTopology, answerTimeout: Duration) {
     guard let machine = node.machine,
       let path = loaded.programs[loaded.topology.program(of: node) ?? ""]
@@ -35,12 +35,14 @@ final class LogReplay {
     self.answerTimeout = answerTimeout
   }
 
-  /// Takes the steps of a log again.
+  /// Replays the steps of a log.
   /// - Parameters:
-  ///   - line: The number of the last line.
-  ///   - states: The file for the states; `nil` if they are not required.
-  /// - Returns: The differences, and the line of the step that ends the process, if any.
-  /// - Throws: ``EvaluatorError`` if the program cannot be asked.
+  ///   - log: The path of the log.
+  ///   - line: The number of the last line to replay.
+  ///   - states: The path of the file to which the program writes the states; `nil` for no file.
+  /// - Returns: The report of the program. If a step ends the process, also the line of this step
+  ///   and a description of the exit. Then the report covers the lines before the step.
+  /// - Throws: ``EvaluatorError`` if the program cannot be started, or gives no valid answer.
   func run(
     _ log: String, through line: Int, states: String? = nil
   ) throws(EvaluatorError) -> (report: EvaluatorReplayReport, crash: (line: Int, exit: String)?) {
@@ -50,7 +52,8 @@ final class LogReplay {
     case .report(let report): return (report, nil)
     case .ended: break
     }
-    // Finds the step that ends the process, as it would end the node.
+    // A step of the log ends the process, as it would end the node. In a second run, the program
+    // announces each line from `position` on, so the last announced line is this step.
     request.announces = position
     guard case .ended(let exit) = try replay(request, &position) else {
       throw .invalidAnswer("node '\(node)' ends its process in some runs only")

@@ -4,7 +4,8 @@ import PipeWire
 
 /// The events of pipes and the synchronized events in the step logs of one node.
 ///
-/// A scan leaves out the lines at the end of a killed process that the node's journal does not have.
+/// A killed process may have logged steps that the node's journal does not have. A scan ignores
+/// these steps.
 final class NodeScan {
   struct EventID: Hashable {
     let stream: UInt64
@@ -22,14 +23,14 @@ final class NodeScan {
   /// An event of a pipe that the node has sent or consumed.
   struct PipeEvent {
     let id: EventID
-    /// A hash that does not depend on the order of an object's members.
+    /// A hash of the event's JSON. The order of the members of objects does not change the hash.
     let hash: UInt64
     let place: Place
     /// The position of the event's JSON in the log.
     let text: Range<Int>
   }
 
-  /// A step of a synchronized event.
+  /// The node's step for a synchronized event.
   struct TransactionStep {
     let id: TransactionID
     let place: Place
@@ -40,7 +41,7 @@ final class NodeScan {
   /// The events of one pipe.
   struct PipeEvents {
     var sent: [PipeEvent] = []
-    /// The events that the node has consumed: by a step, or without one.
+    /// The events that the node has consumed, with or without a step.
     var consumed: [PipeEvent] = []
     /// The events that the node may have consumed: postponed events, and the events of lines that
     /// the journal may not have.
@@ -50,16 +51,17 @@ final class NodeScan {
   let node: String
   let logs: [RecordedRun.Log]
   private(set) var steps: [TransactionStep] = []
-  /// The number of the last line of each log that belongs to the run.
+  /// For each log: the number of the line of the last step that belongs to the run; 1 if there is
+  /// no such step.
   private(set) var lastLines: [Int] = []
-  /// The logs that end within a line, each with the number of this line.
+  /// The indices of the logs whose last line is incomplete, each with the number of this line.
   private(set) var tornLines: [(log: Int, line: Int)] = []
-  /// Whether the last process has ended gracefully.
+  /// Whether the node's last process has ended gracefully.
   private(set) var hasEnded = false
   private(set) var problems: [(code: ConformanceReport.Violation.Code, Place, String)] = []
   private var pipes: [(name: [UInt8], events: PipeEvents)] = []
   private let isDurable: Bool
-  /// The lines after the last step so far.
+  /// The events of the lines after the last step that was scanned: one array for each line.
   private var pendingLines: [[PendingEvent]] = []
 
   private struct PendingEvent {
@@ -82,7 +84,7 @@ final class NodeScan {
     return pipes.first { $0.name == name }?.events ?? PipeEvents()
   }
 
-  /// Returns the text of a place in a log: the JSON of an event.
+  /// Returns the JSON of an event at a position in a log; `null` if the log cannot be read.
   func text(_ range: Range<Int>, of log: Int) -> JSONValue {
     let descriptor = open(logs[log].path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return .null }
@@ -110,7 +112,8 @@ final class NodeScan {
         hasEnded = true
         continue
       }
-      // The journal of the next process does not have these steps: they never happened.
+      // The next process began without these steps, because the journal does not have them. They do
+      // not belong to the run.
       if let next, line.kind == .step, line.version > next.version { isUndone = true }
       if isUndone { continue }
       let place = Place(log: index, line: line.number, version: line.version)
@@ -206,7 +209,8 @@ final class NodeScan {
     guard !pendingLines.isEmpty else { return }
     for pending in pendingLines.joined() {
       switch pending.role {
-      // An event that may not have been sent explains an event that was received.
+      // Also counts an event that may not have been sent. If the event was sent, its receiver may
+      // have consumed it.
       case .sent: pipes[pending.pipe].events.sent.append(pending.event)
       case .consumed where areCertain: pipes[pending.pipe].events.consumed.append(pending.event)
       case .consumed, .postponed:
@@ -226,7 +230,7 @@ final class NodeScan {
       text: (line.offset + text.lowerBound)..<(line.offset + text.upperBound))
   }
 
-  /// Returns the index of the pipe with a name.
+  /// Returns the index of the pipe with this name. If the pipe is unknown, adds the pipe.
   private func pipe(_ name: UnsafeRawBufferPointer) -> Int {
     for index in pipes.indices {
       let isSame = pipes[index].name.withUnsafeBytes { known in

@@ -65,7 +65,7 @@ package enum RecordedRunError: Error, Hashable, Sendable {
   case otherVersion(String, Int)
   case noSteps(String)
   case invalidLog(StepLogError)
-  /// The topology file is not the file of the run.
+  /// The topology file has changed since the run was recorded.
   case otherTopology(file: String, run: String)
 }
 

@@ -4,10 +4,13 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// Compares a recorded run with its topology: each step with the machine, the events of each pipe at
-/// its two ends, and the steps of each synchronized event.
+/// A comparison of a recorded run with its topology.
 ///
-/// Two programs read each line of the logs once: this one, and the program of the line's node.
+/// The comparison checks each step against the machine, and each event that a pipe's receiver
+/// consumed against the events that the pipe's sender sent. It also checks that all participants of
+/// a synchronized event took their steps, in one common order.
+///
+/// Each line of the logs is read twice: by this program, and by the program of the line's node.
 package struct RunConformance {
   private let run: RecordedRun
   private let loaded: LoadedTopology
@@ -69,7 +72,7 @@ package struct RunConformance {
       }
       report.add(unlisted: steps.count - steps.differences.count)
       guard let crash else { continue }
-      // The place of the step, with the version of the step before it.
+      // The version before the step that ended the process.
       let version = log.header.version + UInt64(steps.steps)
       report.add(
         .otherStep, scan, NodeScan.Place(log: index, line: crash.line, version: version + 1),
@@ -80,7 +83,8 @@ package struct RunConformance {
 
   // MARK: Pipes
 
-  /// Compares the events that a pipe's sender has sent with the events that its receiver has consumed.
+  /// Compares the events that the sender of a pipe has sent with the events that the receiver of
+  /// the pipe has consumed.
   private mutating func checkEvents(of pipe: PipeSpecification) {
     guard let receiver = scans[pipe.receiver] else { return }
     let received = receiver.events(of: pipe.name)
@@ -89,7 +93,8 @@ package struct RunConformance {
     }
     let isDurable = loaded.topology.durability(of: pipe) != .volatile
     let sent = sender.events(of: pipe.name).sent
-    // A durable event that is sent again after a kill has the same number.
+    // A durable event that is sent again after a kill keeps its number, so the last occurrence
+    // counts.
     var sentEvents: [NodeScan.EventID: Int] = [:]
     sentEvents.reserveCapacity(sent.count)
     for (index, event) in sent.enumerated() { sentEvents[event.id] = index }
@@ -134,7 +139,7 @@ package struct RunConformance {
     of sender: NodeScan, in pipe: PipeSpecification
   ) {
     guard event.hash != sent.hash, !event.text.isEmpty else { return }
-    // Equal events can be written in different ways, for example with other escapes.
+    // Equal events can have different hashes, for example if their JSON has different escapes.
     let own = receiver.text(event.text, of: event.place.log)
     let other = sender.text(sent.text, of: sent.place.log)
     guard own != other else { return }
@@ -193,7 +198,7 @@ package struct RunConformance {
             + "has no log of node '\(lost)', '\(lost).1\(RunDirectory.stepLogSuffix)'")
         continue
       }
-      // A participant that was killed last, and has not begun again, may take the step later.
+      // A participant whose last process was killed may take the step when it restarts.
       if !missing.isEmpty, missing.allSatisfy(mayTakeLater) { continue }
       report.add(
         .tornTransaction, scan, step.place,
@@ -207,7 +212,8 @@ package struct RunConformance {
     nodes.sorted().map { "'\($0)'" }.joined(separator: ", ")
   }
 
-  /// Whether the log of the node's last process ends without the end of the process.
+  /// Returns whether the node may take a step after the end of the recorded run, because its last
+  /// process has not ended gracefully.
   private func mayTakeLater(_ node: String) -> Bool { scans[node]?.hasEnded != true }
 
   /// Checks that the nodes have taken the synchronized events in one common order.

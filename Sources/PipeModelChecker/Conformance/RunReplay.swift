@@ -4,8 +4,8 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// Goes through a recorded run step by step, in an order in which each event is sent before it is
-/// consumed. The programs of the topology compute the states again.
+/// A replay of a recorded run, step by step. In its order of steps, each event is sent before the
+/// event is consumed. The programs of the topology compute the states again.
 package final class RunReplay {
   /// A step of the run, or the beginning of a process.
   package struct Step {
@@ -17,7 +17,7 @@ package final class RunReplay {
     /// The name of the log's file.
     package let file: String
     package let line: Int
-    /// The state after the step as JSON; empty if it is unknown.
+    /// The state after the step as JSON; empty if the state is unknown.
     package let state: [UInt8]
     /// The members of the step as JSON, without the state.
     package let details: [UInt8]
@@ -38,13 +38,13 @@ package final class RunReplay {
   /// nodes' names.
   package private(set) var differences: [Difference] = []
   private var cursors: [LogCursor] = []
-  /// The highest number that was sent so far, by pipe and stream.
+  /// The highest number of an event that was sent so far, by pipe and stream.
   private var sentNumbers: [String: [UInt64: UInt64]] = [:]
   /// The pipes whose sender has a log.
   private let knownPipes: Set<String>
   private let directory: ScratchDirectory
 
-  /// Lets the programs compute the states of the run.
+  /// Creates a replay. The programs of the topology compute the states of the run.
   package init(_ run: RecordedRun, _ loaded: LoadedTopology) throws {
     let scans = try run.scan(loaded)
     knownPipes = Set(loaded.pipes.filter { scans[$0.sender] != nil }.map(\.name))
@@ -84,8 +84,9 @@ package final class RunReplay {
     return nil
   }
 
-  /// Returns the node whose next line has the earliest time, among the lines whose event was sent. If
-  /// there is none, because the run does not conform, the earliest of all.
+  /// Returns the cursor with the earliest line, among the cursors whose consumed event was already
+  /// sent. In a run that does not conform, there may be no such cursor. Then the method returns the
+  /// cursor with the earliest line of all. Returns `nil` at the end of the run.
   private func nextCursor() -> LogCursor? {
     var earliest: LogCursor?
     var ready: LogCursor?
@@ -124,9 +125,9 @@ private final class LogCursor {
   private(set) var hasEnded = false
   /// The time of the current line. Unit: nanoseconds since 1970.
   private(set) var time: Int64 = 0
-  /// The event that the current line has consumed.
+  /// The event that the node consumed, according to the current line.
   private(set) var source: EventID?
-  /// The events that the current line has sent.
+  /// The events that the node sent, according to the current line.
   private(set) var sent: [EventID] = []
   /// The step of the current line; `nil` for the events of the initial state.
   private(set) var step: RunReplay.Step?
@@ -170,7 +171,7 @@ private final class LogCursor {
   }
 
   private func makeStep(_ line: StepLogLine, _ reader: StepLogReader) throws -> RunReplay.Step {
-    // Each line is the number of a line in the log, a space, and the state.
+    // Each line of the file with the states has a line number of the log, a space, and the state.
     let text = try stateReader?.next()?.text
     let space = text?.firstIndex(of: UInt8(ascii: " "))
     let state = text.flatMap { text in space.map { Array(text[($0 + 1)...]) } } ?? []
@@ -180,7 +181,8 @@ private final class LogCursor {
       details: details(of: line, reader), isBeginning: false)
   }
 
-  /// Returns the event of a line, its origin, and the sent events, as members of a JSON object.
+  /// Returns the event of a line, the event's origin, and the sent events, as members of a JSON
+  /// object.
   private func details(of line: StepLogLine, _ reader: StepLogReader) -> [UInt8] {
     var text: [UInt8] = []
     if let event = line.event {
@@ -225,7 +227,7 @@ private final class LogCursor {
 }
 
 extension RunReplay.Step {
-  /// The step as a JSON object, with the members of a step in the feed of a node.
+  /// The step as a JSON object. The members are the same as in the step feed of a node.
   package var json: [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(200 + state.count + details.count)

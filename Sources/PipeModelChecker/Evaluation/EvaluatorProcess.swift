@@ -14,7 +14,8 @@ package enum EvaluatorError: Error, Hashable, Sendable {
   /// The process sent and received no bytes for this time, not counting the time in which the
   /// process waited for a processor.
   case timedOut(after: Duration)
-  /// The process sent an invalid answer. The string is the answer.
+  /// The process sent an invalid answer, or the request could not be encoded. The string contains
+  /// the answer or describes the error.
   case invalidAnswer(String)
 }
 
@@ -88,7 +89,7 @@ final class EvaluatorProcess {
     return (answers, problem)
   }
 
-  /// Sends a request and passes each answer to `receive`, until it returns `false`.
+  /// Sends a request and passes each answer to `receive`, until `receive` returns `false`.
   /// - Returns: The error if answers are missing. After an error, the process cannot be used again.
   func query(
     _ request: EvaluatorRequest, _ receive: (EvaluatorAnswer) -> Bool
@@ -148,7 +149,8 @@ final class EvaluatorProcess {
     }
   }
 
-  /// Reads available output and error output. If there is none, waits for it until the deadline.
+  /// Reads available output and error output. If there is no output, waits for output until the
+  /// deadline.
   /// - Returns: Whether the process has written output (other than error output), or has closed a
   ///   stream.
   private func read(until deadline: ContinuousClock.Instant) -> Bool {
@@ -186,8 +188,8 @@ final class EvaluatorProcess {
         continue
       }
       guard count < 0, errno == EINTR || errno == EAGAIN else { return exitError() }
-      // Reads output while sending. A process that writes much output before it reads its input
-      // would otherwise wait forever for this process to read.
+      // Reads output while sending. Otherwise, a child process that writes much output before it
+      // reads its input would wait forever.
       _ = read(until: .now)
       var pollItem = pollfd(fd: inputDescriptor, events: Int16(POLLOUT), revents: 0)
       if poll(&pollItem, 1, 200) == 0, wait.time() >= answerTimeout {

@@ -107,8 +107,8 @@ final class ProgramEvaluator {
     return replies
   }
 
-  /// Returns the state of a composite, which the composite's projection computes from its
-  /// components' states.
+  /// Returns the state of a composite. The composite's projection computes this state from the
+  /// states of the components.
   func project(_ composite: String, _ states: [JSONValue]) throws(EvaluatorError) -> JSONValue {
     let (answers, evaluatorError) = try startProcess().query(
       .project(composite: composite, states: states), answerCount: 1)

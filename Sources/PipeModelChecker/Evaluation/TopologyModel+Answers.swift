@@ -2,7 +2,7 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// A question to a step evaluator: the step of a node in a configuration, for an input.
+/// A question to a step evaluator: which step does a node take for an input in a configuration?
 struct StepQuestion: Hashable {
   let node: Int
   let configuration: Int
@@ -11,8 +11,8 @@ struct StepQuestion: Hashable {
 
 // The answers of step evaluators, and the findings that follow from the answers.
 extension TopologyModel {
-  /// Returns the outcome of an action for one of its movers: the nodes that take part. Records
-  /// findings.
+  /// Returns the outcome of an action for one of the action's movers, the nodes that take part.
+  /// Records findings.
   /// - Parameters:
   ///   - moverIndex: The index of the mover in the action.
   ///   - configuration: The number of the mover's configuration before the action.
@@ -31,8 +31,8 @@ extension TopologyModel {
     if case .ignored = outcome, mover.isInstanceOfComposite,
       !nodes[mover.node].isCreated(configuration), let opening = nodes[mover.node].opening
     {
-      // The commit of a synchronized event is a step of each participant, also of one that ignores
-      // the event. The first step of an instance creates it.
+      // The commit of a synchronized event is a step of each participant, even if the participant
+      // ignores the event. The first step of an instance creates the instance.
       outcome = .leads(
         to: number(of: opening.configuration, mover.node, in: &model),
         sends: try opening.sends.map { try send($0, by: mover, in: &model) })
@@ -181,7 +181,8 @@ extension TopologyModel {
     let pipe = pipes[place]
     let node = nodes[mover.node]
     let path = ["pipes", String(pipe.index)]
-    // An instance that does not exist yet refuses the same events as its initial state.
+    // An instance that does not exist yet refuses the same events as an instance in the initial
+    // state.
     let currentState =
       node.isCreated(configuration)
       ? node.state(configuration) : node.opening?.configuration.state ?? .null
@@ -218,7 +219,10 @@ struct AnswerCheck {
   /// The outbound pipes of the node.
   private let pipes: Set<String>
 
-  /// - Parameter description: The machine, as reported by the program's `describe`.
+  /// - Parameters:
+  ///   - node: The name of the node.
+  ///   - description: The description of the node's machine, from the program's `describe` command.
+  ///   - pipes: The names of the node's outbound pipes.
   init(of node: String, _ description: MachineDescription, pipes: some Sequence<String>) {
     self.node = node
     self.description = description
@@ -228,7 +232,8 @@ struct AnswerCheck {
   /// Returns a description of an error in the initial step of a node; `nil` if there is none.
   func problem(in opening: EvaluatorOpening) -> String? {
     let state = opening.configuration.state
-    // Compares only the name of the state: its values may be encoded in another way.
+    // Compares only the names of the states, since the values in a state may be encoded
+    // differently.
     if description.stateFields == nil, state.caseName != description.initial.caseName {
       return
         "node '\(node)' starts in state '\(state.caseText)', but \(machine) lists initial state "

@@ -36,8 +36,8 @@ struct Discoveries {
   }
 }
 
-/// The common part of similar findings, which probably have the same cause: the nodes and pipes,
-/// and the names of the event and the state.
+/// The values that similar findings have in common: nodes and pipes, and the names of the event and
+/// the state. The findings of a group probably have the same cause.
 struct FindingGroup: Hashable {
   private let code: ExplorationFinding.Code
   private let names: [String]
@@ -69,8 +69,8 @@ struct FindingGroup: Hashable {
       }
   }
 
-  /// Returns the node of an instance, so that findings of its instances are in one group. Returns
-  /// other names unchanged.
+  /// Returns the node of an instance, so that the findings for all instances of a node are in one
+  /// group. Returns other names unchanged.
   private static func nodeName(ofInstance name: String) -> String {
     InstanceName(name)?.node ?? name
   }

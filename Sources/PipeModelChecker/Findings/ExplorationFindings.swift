@@ -12,8 +12,9 @@ struct ExplorationFindings {
   /// The maximum number of deadlocks, and of stuck states, in a report.
   private static let findingLimit = 8
 
-  /// The maximum number of deadlocks, and of stuck states, to examine. There is no limit if the
-  /// file allows some of these findings, since findings that are not allowed may come later.
+  /// The maximum number of findings for deadlocks, and for stuck states, to collect. There is no
+  /// limit if the topology file allows some of these findings: the first findings may all be
+  /// allowed.
   private var haltLimit: Int { allowsHalts ? .max : Self.findingLimit }
   private var allowsHalts: Bool {
     topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.kind) }
@@ -300,8 +301,8 @@ struct ExplorationFindings {
       let visited = node.configurations.indices.filter { !left.contains($0) }
       visitedStates[node.baseName, default: []].formUnion(
         visited.compactMap { node.state($0).caseName })
-      // Every instance begins in its initial state, but its first known configuration may already
-      // be the result of its first step.
+      // Every instance begins in its initial state. Counts this state as visited, since the search
+      // may know the instance only after its first step.
       if node.key != nil, visited.contains(where: node.isCreated),
         let initial = node.opening?.configuration.state.caseName
       {
@@ -402,8 +403,8 @@ struct ExplorationFindings {
 }
 
 extension Discovery {
-  /// Whether the finding concerns a program's answers. Such a finding is reported even if the
-  /// search checks only properties, since it makes the results doubtful.
+  /// Whether the finding concerns a program's answers. Such a finding makes all results doubtful,
+  /// so it is reported even if the search checks only properties.
   fileprivate var concernsPrograms: Bool {
     switch kind {
     case .crash, .impure, .brokenFold, .badAnswer, .lateAnswer: true

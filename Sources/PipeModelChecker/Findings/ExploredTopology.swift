@@ -17,7 +17,8 @@ package final class ExploredTopology {
     package let origin: ScenarioStep.Origin
     /// Whether the event is refused and discarded.
     package let isRefused: Bool
-    /// The events that the step sends into pipes. Events for the same pipe are in order.
+    /// The events that the step sends into pipes. Events for the same pipe are in the order of
+    /// sending.
     package let sends: [EvaluatorSend]
     package let target: State
   }
@@ -108,7 +109,8 @@ extension TopologyModel {
   func promela(of model: ExplorationModel) -> String {
     let names = nodes.map(\.name) + pipes.map(\.name)
     return model.promela(
-      // The number makes identifiers unique: two names may differ only in characters that are replaced.
+      // The number makes identifiers unique: two names may differ only in characters that
+      // `identifier` replaces.
       componentNames: names.enumerated().map { "c\($0)_\(Self.identifier($1))" },
       vectorNames: vectors.map { label(of: $0.action) })
   }

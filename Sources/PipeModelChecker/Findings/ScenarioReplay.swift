@@ -83,7 +83,7 @@ package struct ScenarioReplay {
   private struct Mover {
     let node: String
     let input: EvaluatorInput
-    /// If the node refuses the event in every state: the reason.
+    /// The reason why the node refuses the event in every state; `nil` if the program decides.
     var problem: String?
     /// Whether the mover is an instance that takes part in a synchronized event.
     var isInstanceOfComposite = false
@@ -116,7 +116,8 @@ package struct ScenarioReplay {
     for mover in movers {
       switch try answer(mover, at: path, step.outcome) {
       case .accepted(.notCreated, _, .ignored) where mover.isInstanceOfComposite:
-        // The commit of a synchronized event creates an instance, also if it ignores the event.
+        // The commit of a synchronized event creates an instance, even if the instance ignores the
+        // event.
         guard let opening = model.node(named: mover.node).flatMap({ model.nodes[$0].opening })
         else { continue }
         movedNodes.append((mover.node, opening.configuration, opening.sends))
@@ -224,8 +225,8 @@ package struct ScenarioReplay {
     }
   }
 
-  /// Returns the name of the instance whose key an event carries; the name of the node or the composite
-  /// if it has no `key`.
+  /// Returns the name of the instance that receives an event: the name of a node or composite, with
+  /// the key in the event. Without a `key`, returns the name of the node or composite.
   private func instance(of owner: String, _ event: JSONValue) -> String {
     model.instanceName(of: owner, model.keys.key(of: event, at: owner))
   }
@@ -236,7 +237,8 @@ package struct ScenarioReplay {
   }
 
   /// - Parameters:
-  ///   - sender: The node that sends the events; `nil` for a composite.
+  ///   - sender: The node that sends the events; `nil` for a composite, and for the events that are
+  ///     sent at the start.
   ///   - isCommit: Whether the node takes a synchronized event.
   private mutating func send(
     _ sends: [EvaluatorSend], by sender: String? = nil, isCommit: Bool = false
@@ -254,7 +256,8 @@ package struct ScenarioReplay {
     }
   }
 
-  /// Returns whether a refused event leaves its pipe, as a dead letter or because it is dropped.
+  /// Returns whether a refused event leaves its pipe: the event becomes a dead letter, or is
+  /// dropped.
   ///
   /// Otherwise the event stays in the pipe until the node's state changes, or until the node restarts.
   private func isRemoved(afterRefusalIn pipe: String) -> Bool {
@@ -404,7 +407,8 @@ package struct ScenarioReplay {
     }
   }
 
-  /// Returns the composite with this name; for a name with a key, the composite with a `key`.
+  /// Returns the composite with this name. For the name of an instance, returns the composite of
+  /// the instance.
   private func composite(of owner: String) -> CompositeSpecification? {
     if let composite = loaded.topology.composite(owner) { return composite }
     guard let name = InstanceName(owner)?.node else { return nil }

@@ -3,8 +3,8 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// The origins of events: pipes, effects, and senders outside the topology. Origins that neither
-/// the file nor a program declares are assumed.
+/// The origins of events: pipes, effects, and senders outside the topology. If neither the file nor
+/// a program declares the origin of an event, an origin is assumed.
 struct EventOrigins {
   private let loaded: LoadedTopology
   private let section: ExploreSection

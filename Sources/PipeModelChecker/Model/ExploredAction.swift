@@ -54,8 +54,8 @@ final class ExploredAction {
     /// The reason why the node refuses the event in every state. If set, the node's program is not
     /// asked.
     var problem: String?
-    /// Whether the mover is an instance that takes part in a synchronized event. If it is not created
-    /// and ignores the event, the event creates it.
+    /// Whether the mover is an instance that takes part in a synchronized event. The event creates
+    /// an instance that does not exist yet, even if the instance ignores the event.
     var isInstanceOfComposite = false
     /// Whether the mover accepts the event in this action. If `false`, the action is the refusal of
     /// the event.
@@ -79,8 +79,8 @@ final class ExploredAction {
     /// have ended.
     case ignored(to: Int)
     case refused(reason: String, to: Int)
-    /// The action does not happen. For example, its effect is not running, or the program gave no
-    /// answer.
+    /// The action does not happen. For example, the effect that emits the event is not running, or
+    /// the program gave no answer.
     case none
   }
 
@@ -90,7 +90,8 @@ final class ExploredAction {
   let event: JSONValue
   let origin: Origin
   let movers: [Mover]
-  /// The explored composites that contain a mover. In the search, they move together with their nodes.
+  /// The explored composites that contain a mover. In the search, composites move together with
+  /// their nodes.
   ///
   /// The arrays `outcomes` and `endings` have an element for each mover, followed by an element for
   /// each composite.
@@ -104,8 +105,8 @@ final class ExploredAction {
   /// For each mover, then for each composite, the possible endings found so far.
   var endings: [[Ending]]
   var vectorsByEndings: [[Ending]: Int] = [:]
-  /// If the pipe postpones refused events: the number of a vector that is never enabled, and only
-  /// asks whether the node accepts the event.
+  /// If the pipe postpones refused events: the number of a probe vector. It is never enabled; the
+  /// search only uses it to find out whether the node accepts the event.
   var probeVector: Int?
 
   init(

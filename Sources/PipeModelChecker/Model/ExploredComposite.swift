@@ -6,8 +6,9 @@ import PipeWire
 /// A composite in a search. Only composites with outbound pipes, or with states in the `explore`
 /// section, are explored.
 ///
-/// Each visited combination of its nodes' configurations has a number. In the search, the composite
-/// moves together with its nodes. In a run, the coordinator follows the steps of the nodes.
+/// Each visited combination of the configurations of the composite's nodes has a number. In the
+/// search, the composite moves together with its nodes. In a run, the coordinator follows the steps
+/// of the nodes.
 final class ExploredComposite {
   let name: String
   let component: Int
@@ -20,8 +21,8 @@ final class ExploredComposite {
   private(set) var combinations: [[Int]] = []
   private var numbersByCombination: [[Int]: Int] = [:]
 
-  /// - Parameter projection: Computes the composite's state from its nodes' states; `nil` if the
-  ///   composite has no projection.
+  /// - Parameter projection: A closure that computes the composite's state from the states of the
+  ///   nodes; `nil` if the composite has no projection.
   init(
     _ plan: CompositePlan, component: Int, nodes: [Int], pipes: [PipeSpecification],
     projection: CompositeStates.Projection?
@@ -49,6 +50,7 @@ final class ExploredComposite {
   }
 
   /// Returns the number of a combination of configurations, and whether the combination is new.
+  /// Adds a new combination.
   func number(of combination: [Int]) -> (number: Int, isNew: Bool) {
     if let known = numbersByCombination[combination] { return (known, false) }
     numbersByCombination[combination] = combinations.count
@@ -58,8 +60,8 @@ final class ExploredComposite {
 
   /// Returns the composite's state in the combination with this number; `nil` if the composite has
   /// no projection.
-  /// - Parameter node: Returns the state of a node, given its index and the number of its
-  ///   configuration.
+  /// - Parameter node: A closure that returns the state of the node with this index, in the
+  ///   configuration with this number.
   /// - Throws: An error if the projection of the nodes' states fails.
   func state(
     _ number: Int, _ node: (_ index: Int, _ configuration: Int) -> JSONValue

@@ -5,14 +5,14 @@ import PipeWire
 
 /// The keys with which a search explores the instances of nodes with a `key`.
 ///
-/// Most keys are examples, such as `a` and `b`. The search treats them as interchangeable: a
-/// property that names them applies to any keys. A key that the file names itself, for example in
-/// `from_outside`, stands only for itself.
+/// Most keys are examples, such as `a` and `b`. The search treats example keys as interchangeable:
+/// a property about example keys applies to all keys. A key in the rule of a pipe, or in the events
+/// or values of the `explore` section, is not interchangeable with any other key.
 struct ExploredKeys {
   struct Key: Hashable {
     /// The value of the key's field in an event: a string or an integer.
     let value: JSONValue
-    /// Whether the file names the key.
+    /// Whether the file names the key, so that the key is not interchangeable.
     let isNamed: Bool
 
     /// The key as in the name of an instance.
@@ -28,7 +28,8 @@ struct ExploredKeys {
   /// The nodes of each composite with a `key`, by the composite's name.
   private var nodesByComposite: [String: [String]] = [:]
 
-  /// The maximum number of renamings, and the maximum number of keys that a renaming changes.
+  /// The maximum number of renamings, and the maximum number of keys that a renaming changes in a
+  /// group of interchangeable keys.
   private static let maximumRenamingCount = 240
   private static let maximumRenamedKeyCount = 5
 
@@ -75,8 +76,8 @@ struct ExploredKeys {
     }
   }
 
-  /// Returns a node, and all nodes and composites that take synchronized events with the same keys,
-  /// sorted.
+  /// Returns the sorted names of a node, and of all nodes and composites that take part in
+  /// synchronized events with the same keys.
   private func owners(sharingKeysWith node: String) -> [String] {
     var owners: Set = [node]
     var count = 0
@@ -89,7 +90,7 @@ struct ExploredKeys {
     return owners.sorted()
   }
 
-  /// Returns the keys of a node. All nodes of a composite have the same keys.
+  /// Returns the keys of a node or a composite. All nodes of a composite have the same keys.
   func keys(of owner: String) -> [Key] {
     keysByNode[nodesByComposite[owner]?.first ?? owner] ?? []
   }
@@ -105,8 +106,8 @@ struct ExploredKeys {
     return Result { () throws(InstanceKeyError) in try reader.key(ofEvent: event.bytes) }
   }
 
-  /// Returns the keys that the file names for a node or a composite: in rules of pipes, and in events
-  /// and values of the section.
+  /// Returns the keys that the file names for a node or a composite: in the rules of pipes, and in
+  /// the events and values of the `explore` section.
   private static func namedKeys(
     of owner: String, _ field: String, _ loaded: LoadedTopology, _ section: ExploreSection
   ) -> [String] {
@@ -168,7 +169,8 @@ struct ExploredKeys {
     fileprivate(set) var images: [JSONValue: JSONValue] = [:]
     fileprivate var renamedFields: Set<String> = []
 
-    /// Returns an event or a state in which the fields that carry keys are renamed.
+    /// Returns a copy of an event or a state with renamed keys. Only fields that carry keys are
+    /// changed.
     func apply(_ value: JSONValue) -> JSONValue {
       switch value {
       case .object(let members):
@@ -184,8 +186,8 @@ struct ExploredKeys {
     }
   }
 
-  /// The groups of keys that nothing distinguishes: the file names none of the keys, and the same
-  /// nodes have them.
+  /// The groups of keys that nothing distinguishes: the file names none of the keys, and all keys
+  /// of a group belong to the same nodes.
   private var interchangeableKeys: [[JSONValue]] {
     var nodes: [JSONValue: [String]] = [:]
     for (node, keys) in keysByNode.sorted(by: { $0.key < $1.key }) {

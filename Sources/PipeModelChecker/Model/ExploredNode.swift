@@ -21,7 +21,7 @@ final class ExploredNode {
   let baseName: String
   /// The key, if this is an instance of a node with a `key`.
   let key: ExploredKeys.Key?
-  /// The labels of the states in which an instance ends.
+  /// The names of the states in which an instance ends.
   let finalStates: Set<String>
   let component: Int
   let kind: Kind
@@ -150,8 +150,8 @@ final class ExploredNode {
     return field?.key
   }
 
-  /// The name of ``fieldWithMostValues`` if the field can be folded; `nil` if it is not an integer
-  /// field of a state.
+  /// The name of ``fieldWithMostValues`` if the field can be folded; `nil` if the field is not an
+  /// integer field of a state.
   var foldableField: String? {
     guard let field = fieldWithMostValues?.split(separator: ".").last.map(String.init),
       let description

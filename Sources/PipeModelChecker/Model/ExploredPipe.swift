@@ -13,7 +13,8 @@ final class ExploredPipe {
   /// The events for a locked instance wait, so that events for other instances overtake them.
   let hasLockableReceiver: Bool
   private(set) var events: [JSONValue] = []
-  /// The senders of the events, in the same order.
+  /// The sender of each event in `events`; `nil` unless the sender is an instance that takes part
+  /// in synchronized events.
   private(set) var senders: [Sender?] = []
   private var numbersByEvent: [SentEvent: Int] = [:]
   /// The accepted events of a pipe that postpones refused events: see ``PostponingLane``.
@@ -22,9 +23,9 @@ final class ExploredPipe {
   /// An instance that takes part in synchronized events, as the sender of an event.
   struct Sender: Hashable {
     let key: JSONValue
-    /// Whether the instance sends the event when it takes a synchronized event. Each participant
-    /// takes the event at a time of its own, after the outcome is known. So events that other
-    /// instances send later may come first.
+    /// Whether the instance sends the event in its step for a synchronized event. Each participant
+    /// takes this step at its own time after the commit. So an event that another instance sends
+    /// later may arrive earlier.
     let isCommit: Bool
   }
 
@@ -95,8 +96,8 @@ extension TopologyModel {
     guard let taken = action.takenEvent else { return .blocked }
     let known = pipes[taken.pipeIndex].lane.acceptedStepsByConfiguration[configuration]
     guard let lane else {
-      // This is a probe, a vector that is never enabled. Its cell is unknown until the node has
-      // answered.
+      // This is a probe, a vector that is never enabled. Its cell is unknown until the step
+      // evaluator has answered.
       return action.outcomes[0][configuration] == nil ? .unknown : .blocked
     }
     guard let known else { return .unknown }
@@ -106,8 +107,8 @@ extension TopologyModel {
     return .leads(to: step.target)
   }
 
-  /// Rebuilds the vectors of a pipe that postpones events, after the node has answered for one more
-  /// event in a configuration.
+  /// Rebuilds the vectors of a pipe that postpones events, after the step evaluator has answered
+  /// for one more event in a configuration of the node.
   func fillLane(
     _ action: ExploredAction, _ outcome: ExploredAction.Outcome, in configuration: Int,
     _ model: inout ExplorationModel
@@ -151,8 +152,8 @@ extension TopologyModel {
     }
   }
 
-  /// Rebuilds the vectors of a pipe that postpones events, after the outcome for a composite of the
-  /// node is known.
+  /// Rebuilds the vectors of a pipe that postpones events, when the outcome for a composite that
+  /// contains the node becomes known.
   func fillLane(
     _ action: ExploredAction, ofComposite moverIndex: Int, _ outcome: ExploredAction.Outcome,
     in combination: Int, _ model: inout ExplorationModel

@@ -66,8 +66,8 @@ extension TopologyModel {
     return number
   }
 
-  /// Returns whether the state of a composite in the combination is unknown, because one of its
-  /// nodes is listed under `any`.
+  /// Returns whether the combination has a composite whose state is unknown, because a node of the
+  /// composite is listed under `any`.
   func isUnknown(_ combination: StateCombination) -> Bool {
     loaded.conflictClasses.flatMap(\.composites).contains { plan in
       combination.states[plan.name] != nil
@@ -75,8 +75,8 @@ extension TopologyModel {
     }
   }
 
-  /// Adds a new local state (a configuration of a node, or a combination of a composite) to the
-  /// observations whose conditions it meets.
+  /// Adds a new local state (a configuration of a node, or a combination of a composite) to each
+  /// observation with a condition that the local state meets.
   func updateObservations(
     for number: Int, of owner: StateWatch.WatchedOwner, in model: inout ExplorationModel
   ) {

@@ -49,7 +49,8 @@ extension TopologyModel {
 
   // MARK: Nodes
 
-  /// Returns the initial steps of the nodes for whose `key` only the programs know the type.
+  /// Returns the initial steps of the nodes whose descriptions do not show the type of the `key`.
+  /// Only the programs know this type.
   private func openingsWithoutKey(
     _ programEvaluators: ProgramEvaluators
   ) -> [String: EvaluatorOpening] {
@@ -285,7 +286,8 @@ extension TopologyModel {
     }
   }
 
-  /// Returns why a node refuses an event that does not come through a composite; `nil` if it does not.
+  /// Returns the reason why a node refuses an event that does not come through a composite; `nil`
+  /// if the event is not synchronized.
   func reasonToRefuse(unsynchronized event: JSONValue, at place: Int) -> String? {
     let name = event.caseName ?? ""
     guard nodes[place].compositesByEvent[name] != nil else { return nil }
@@ -368,7 +370,8 @@ extension TopologyModel {
     }
   }
 
-  /// Adds one step for each node with timers: the timer of the current state that is due first.
+  /// Adds one action for each node with timers: of the timers of the current state, the timer that
+  /// is due first fires.
   ///
   /// The program knows which timer of a state is due first. Timers of different nodes may fire in
   /// any order.
@@ -382,7 +385,7 @@ extension TopologyModel {
     }
   }
 
-  /// Adds the action that an effect of a node ends without emitting an event.
+  /// Adds the action in which an effect of a node ends without emitting an event.
   private func addEffectEnd(of effect: String, _ place: Int) throws {
     try add(
       action(
@@ -403,8 +406,8 @@ extension TopologyModel {
     if let composites = node.compositesByEvent[event.caseName ?? ""] {
       // An effect of an instance cannot give a synchronized event: see `checkEffectsOfInstances()`.
       guard node.key == nil else { return }
-      // In a run, an event that belongs to several composites ends the node. In the search, the
-      // effect stays in progress.
+      // In a run, the node ends if its effect emits an event of several composites. In the search,
+      // the effect keeps running.
       guard composites.count == 1,
         let vector = vector(of: event.caseName ?? "", requestedFrom: composites[0])
       else { return }

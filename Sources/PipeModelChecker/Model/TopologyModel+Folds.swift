@@ -16,13 +16,14 @@ extension TopologyModel {
     case broken
   }
 
-  /// If a fold changes at most this number of a node's states, all of them are compared.
+  /// The maximum number of states to compare for a small node. For a node with many configurations,
+  /// the maximum is twice the number of its configurations.
   private static let comparedStateLimit = 200
 
-  /// Compares each state of each folded node with its representative, the folded state. Continues
-  /// with the successors of the state.
+  /// Compares each state that a fold changes with the state's representative, which is the folded
+  /// state. Then compares the successors of the state in the same way.
   ///
-  /// The check evaluates a state with all inputs that its representative got in the search. So the
+  /// The check evaluates a state with all inputs that the representative got in the search. So the
   /// check finds any guard that treats the two states differently. If all states are compared
   /// without a difference, it follows by induction over the steps that the system does exactly what
   /// the folded system does. The check ends early if there are too many states.
@@ -89,8 +90,8 @@ extension TopologyModel {
     case .accepted(let next, let sends, let kind):
       .accepted(configuration: node.folded(next), sends: sends, transition: kind)
     case .fired(_, let next, let sends):
-      // The duration is omitted, so that it is not compared: the order of timers in different nodes
-      // does not depend on their durations.
+      // Omits the duration from the comparison: in the search, timers of different nodes fire in
+      // any order, whatever their durations are.
       .fired(after: "", configuration: node.folded(next), sends: sends)
     case .refused(let refusal, let next):
       .refused(reason: refusal, configuration: node.folded(next))

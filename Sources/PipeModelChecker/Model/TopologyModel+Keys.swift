@@ -5,7 +5,7 @@ import PipeWire
 /// A renaming of keys that maps each step of the topology to a step.
 struct KeySymmetry {
   let renaming: ExploredKeys.Renaming
-  /// The index of the image of each node.
+  /// For each node, the index of the node's image.
   let imageIndices: [Int]
   /// The number of the symmetry in the model.
   let number: Int
@@ -35,14 +35,14 @@ extension TopologyModel {
     nodes.firstIndex { $0.baseName == node && $0.key?.text == key }
   }
 
-  /// Returns the key's field and the keys to try in events for a node or a composite; `nil` if it has no
-  /// `key`.
+  /// Returns the key's field and the keys to try in events for a node or a composite; `nil` if the
+  /// node or composite has no `key`.
   func keysToTry(for owner: String) -> (field: String, values: [JSONValue])? {
     keys.field(of: owner).map { ($0, keys.keys(of: owner).map(\.value)) }
   }
 
-  /// Returns the instances of these nodes whose key an event carries; `nil` if one of the instances
-  /// is not explored. Notes this as a limit of the search.
+  /// Returns the indices of the instances of these nodes with this key. If one of the instances is
+  /// not explored, records a limit of the search and returns `nil`.
   func instanceIndices(of names: [String], _ key: InstanceKey) -> [Int]? {
     var indices: [Int] = []
     for name in names {
@@ -60,7 +60,8 @@ extension TopologyModel {
     nodes.contains { $0.baseName == name && $0.key != nil && !$0.compositesByEvent.isEmpty }
   }
 
-  /// Sets the keys of an event in a pipe in which events with different keys can overtake each other.
+  /// Sets the keys that permit an event to overtake earlier events of its pipe. Does nothing if
+  /// there are no such keys.
   func setKeys(of send: ExploredSend, in model: inout ExplorationModel) {
     let pipe = pipes[send.pipeIndex]
     let keys = symbolKeys(
@@ -92,7 +93,7 @@ extension TopologyModel {
     return number
   }
 
-  /// Adds the reception of an event by the instance whose key the event carries.
+  /// Adds the reception of an event by the instance that belongs to the key in the event.
   func addInstanceReception(
     of send: ExploredSend, _ event: JSONValue, by receiver: String,
     _ refusal: ExploredAction.Refusal, to model: inout ExplorationModel
@@ -124,8 +125,8 @@ extension TopologyModel {
         taken: send), to: &model)
   }
 
-  /// Adds the reception of an event by a composite with a `key`, if the event has no key or the search
-  /// does not cover its instances.
+  /// Adds the action that discards an event for a composite with a `key`: the event has no valid
+  /// key, or the search does not explore the instances with this key.
   func addDiscarding(
     of send: ExploredSend, by vector: SyncVector, _ key: Result<InstanceKey, InstanceKeyError>?,
     _ refusal: ExploredAction.Refusal, to model: inout ExplorationModel
@@ -148,8 +149,8 @@ extension TopologyModel {
         taken: send), to: &model)
   }
 
-  /// Returns the name of a composite with the key of an event; the composite's name if it has no
-  /// `key`.
+  /// Returns the name of the instance of a composite with this key. Without a valid key, returns
+  /// the name of the composite.
   func instanceName(
     of composite: String, _ key: Result<InstanceKey, InstanceKeyError>?
   ) -> String {
@@ -159,7 +160,8 @@ extension TopologyModel {
 
   // MARK: Symmetries
 
-  /// Adds a symmetry for each renaming of keys. The nodes, pipes and composites must be complete.
+  /// Adds a symmetry for each renaming of keys. Precondition: all nodes, pipes and composites were
+  /// added.
   func addSymmetries() {
     let keyFields = keys.fieldNames
     let isFolded = section.foldModuli.values.contains {

@@ -10,8 +10,8 @@ final class TopologyModel {
   struct Vector {
     let action: ExploredAction
     let endings: [ExploredAction.Ending]
-    /// If the pipe postpones refused events: the events that the receiver accepts where the vector
-    /// is permitted.
+    /// For a pipe that postpones refused events: the key of the vector in the pipe's lane. It
+    /// contains the events that the receiver accepts in the configurations that permit the vector.
     ///
     /// `nil` for other pipes, and for a probe. A probe is a vector that is never enabled; it only
     /// asks whether the receiver accepts an event.
@@ -34,7 +34,7 @@ final class TopologyModel {
   var outcomesByQuestion: [StepQuestion: ExploredAction.Outcome] = [:]
   /// The results of the checks of folds, by the index of the node.
   var foldProofs: [Int: FoldProof] = [:]
-  /// A node that has more configurations than the limit; `nil` if there is none.
+  /// A node that has more configurations than the limit; `nil` if there is no such node.
   private(set) var nodeOverLimit: ExploredNode?
   /// The keys of explored instances.
   var keys = ExploredKeys()
@@ -42,8 +42,8 @@ final class TopologyModel {
   var numbersByKey: [String: Int] = [:]
   /// The renamings of keys that are symmetries of the model; empty if the search visits all states.
   var symmetries: [KeySymmetry] = []
-  /// Whether some renaming of keys is no symmetry: it maps a step of the topology to something that
-  /// is no step. The search must then start again, without symmetries.
+  /// Whether some renaming of keys is not a symmetry, because the image of some step is not a step
+  /// of the topology. The search must then start again, without symmetries.
   var hasBrokenSymmetry = false
   /// Whether the step that is evaluated now is only the image of a step that the search has
   /// demanded. If so, no findings are recorded.
@@ -198,8 +198,8 @@ final class TopologyModel {
     return number
   }
 
-  /// Returns the numbers of a sent event and its pipe. If the event is new in its pipe, adds the
-  /// action of its reception.
+  /// Returns the numbers of a sent event and its pipe. If the event is new in this pipe, adds the
+  /// action in which the receiver gets the event.
   /// - Parameter mover: The node that sends the event in its step; `nil` for another sender.
   func send(
     _ sent: EvaluatorSend, by mover: ExploredAction.Mover? = nil, in model: inout ExplorationModel

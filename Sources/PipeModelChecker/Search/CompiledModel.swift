@@ -32,7 +32,7 @@ final class CompiledModel {
 
   /// The effect of a vector on one component.
   struct Move {
-    /// The position in `stateDeltas` of the local state's change.
+    /// The lookup of the local state's change in `stateDeltas`.
     let lookup: Lookup
     /// The component's first row, which is the row of its local state 0.
     let firstRow: UInt32
@@ -70,8 +70,8 @@ final class CompiledModel {
   /// components are numbered consecutively.
   let rowLookups: FlatTable<Lookup>
   let rowCount: Int
-  /// The fingerprint of each local state, by row. The fingerprint of a state is the XOR of its
-  /// local states' fingerprints, so that it does not depend on the layout.
+  /// The fingerprint of each local state, by row. The fingerprint of a state is the XOR of the
+  /// fingerprints of its local states, and does not depend on the layout.
   let rowFingerprints: FlatTable<UInt64>
   /// The number of unknown cells in each row.
   private let unknownCounts: FlatTable<Int32>

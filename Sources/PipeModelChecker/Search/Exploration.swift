@@ -58,7 +58,7 @@ package struct Exploration: ~Copyable {
 
   /// The maximum number of states that one partition searches between two progress reports.
   private static let roundSize = 1 << 16
-  /// The number of states in a level up to which one thread is faster than several threads.
+  /// If fewer states than this number remain in a level, one thread is faster than several threads.
   private static let singleThreadLimit = 512
 
   package init(
@@ -111,8 +111,8 @@ package struct Exploration: ~Copyable {
     return .progress(progress)
   }
 
-  /// Continues the search until it is finished. If it demands cells, ends it with an incomplete
-  /// result.
+  /// Continues the search until the search is finished. If the search demands cells, ends the
+  /// search with an incomplete result.
   nonisolated(nonsending) package mutating func run() async -> ExplorationResult {
     while true {
       switch await advance() {

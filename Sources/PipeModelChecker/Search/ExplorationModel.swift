@@ -120,8 +120,8 @@ package struct ExplorationModel: Sendable {
     return component
   }
 
-  /// Sets the keys of a symbol, before the symbol is in the queue. They permit to remove the symbol
-  /// before earlier symbols.
+  /// Sets the keys of a symbol, before the symbol is in the queue. The keys permit the symbol to be
+  /// removed before symbols that were appended earlier.
   ///
   /// A symmetry must map symbols with equal keys to symbols with equal keys.
   package mutating func setKeys(ofSymbol symbol: Int, in queue: Int, to keys: SymbolKeys) {
@@ -191,7 +191,8 @@ package struct ExplorationModel: Sendable {
   /// Adds an observation: a combination of local states that the search watches for. Returns the
   /// observation's number.
   ///
-  /// The observation holds in a state if each of its components is in one of the given local states.
+  /// The observation holds in a state if each component in `sets` is in one of the component's
+  /// local states in `sets`.
   package mutating func addObservation(_ sets: [Int: Set<Int>]) throws -> Int {
     if let missingComponent = sets.keys.first(where: { !components.indices.contains($0) }) {
       throw ExplorationModelError.unknownComponent(missingComponent)
@@ -201,8 +202,8 @@ package struct ExplorationModel: Sendable {
     return observations.count - 1
   }
 
-  /// Adds an observation that holds while a queue is full, also with contents that are found later.
-  /// Returns the observation's number.
+  /// Adds an observation that holds while a queue is full. This includes contents that are found
+  /// later. Returns the observation's number.
   /// - Throws: ``ExplorationModelError`` if the component is not a queue.
   package mutating func addObservation(ofFullQueue component: Int) throws -> Int {
     guard components.indices.contains(component) else {

@@ -2,7 +2,8 @@
 package struct StateReference: Hashable, Sendable {
   let partition: Int
   let number: Int
-  /// The number of steps on a shortest path to the state.
+  /// The distance of the state from the initial state: the number of steps on the path by which the
+  /// search found the state.
   package let depth: Int
 }
 
@@ -45,7 +46,8 @@ package struct ExplorationResult: Sendable {
     /// ``ExplorationQuestions/boundObservations`` holds, and the system may have more steps there. The
     /// reference is the nearest state without a path.
     case lostWithinBounds(StateReference)
-    /// Unknown: the search was incomplete, or the graph of all states did not fit into memory.
+    /// Unknown: the search was incomplete or stored only fingerprints, or the graph of all states
+    /// did not fit into memory.
     case undecided
   }
 
@@ -64,7 +66,7 @@ package struct ExplorationResult: Sendable {
   /// A reduced search still finds all deadlocks, stuck states and violations of
   /// ``ExplorationQuestions/neverObservations`` with shortest paths. The paths to other findings may be longer.
   package var isReduced: Bool
-  /// Whether states are stored exactly, and fingerprints would need less memory.
+  /// Whether the search stored states exactly, and would need less memory with fingerprints.
   package var fingerprintsSaveMemory = false
   package var deadlocks = FoundStates()
   package var stuckStates = FoundStates()
@@ -124,8 +126,7 @@ package struct ExplorationPath: Equatable, Sendable {
     rename(in: model)
   }
 
-  /// Replaces the path by its image by a symmetry: the image that ends in the representative of the
-  /// last state.
+  /// Applies to the path the symmetry that maps the last state to its representative.
   private mutating func rename(in model: ExplorationModel) {
     guard let last = states.last else { return }
     let representative = model.representative(of: last)

@@ -87,8 +87,10 @@ struct FieldMoves {
   private var moves: [Move] = []
   private let targetWords: Int
 
-  /// - Parameter target: The new layout. It has all fields of `source`, and no field has fewer bits
-  ///   than in `source`.
+  /// - Parameters:
+  ///   - source: The old layout.
+  ///   - target: The new layout. It has all fields of `source`, each with at least the same number
+  ///     of bits.
   init(from source: FieldLayout, to target: FieldLayout) {
     targetWords = target.wordCount
     let pairs = zip(source.fields, target.fields).filter { $0.0.bitCount > 0 }

@@ -1,5 +1,5 @@
-/// Finds the states of a reduced search in which a step is postponed forever. Such a state can
-/// reach no state whose steps were all taken.
+/// Finds the states of a reduced search in which a step is postponed forever. From such a state, no
+/// path leads to a state whose steps were all taken.
 ///
 /// A skipped step stays enabled while the search takes independent steps. So no step is postponed
 /// forever if every state can reach a state without skipped steps.

@@ -192,7 +192,7 @@ struct HashIndex {
   @inline(__always)
   func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) &<< numberBits }
 
-  /// Returns whether an entry has this tag, so that its key may be the wanted key.
+  /// Returns whether an entry has this tag, so that the entry's key may be the wanted key.
   @inline(__always)
   func mayMatch(_ entry: UInt32, _ tag: UInt32) -> Bool { (entry ^ tag) &>> numberBits == 0 }
 

@@ -72,7 +72,7 @@ final class Outboxes {
 
 /// An outbox: a buffer of states that one partition has found and another partition will store.
 final class Outbox {
-  /// The words of each state, followed by its fingerprint.
+  /// The words of each state, followed by the fingerprint of the state.
   let words: UnsafeMutablePointer<UInt64>
   let origins: UnsafeMutablePointer<UInt32>
   let stride: Int

@@ -336,7 +336,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     return true
   }
 
-  /// Removes vectors from `workbench.enabledMask` that a reduced search does not have to take.
+  /// Removes from `workbench.enabledMask` the vectors that a reduced search does not have to take.
   private func reduce(
     _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
   ) {
@@ -459,8 +459,9 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     store.number(of: words, fingerprint: fingerprint)
   }
 
-  /// Calls a closure for each successor of a state. Its arguments are the successor, or the
-  /// successor's representative, and the fingerprint.
+  /// Calls a closure for each successor of a state. The arguments of the closure are the words of
+  /// the successor (or of its representative), and their fingerprint. With a single partition, the
+  /// fingerprint has no meaning.
   func forEachStep(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
     store.load(number, into: workbench.stateWords)
     _ = findMask(workbench.stateWords, compiledModel, workbench)

@@ -4,7 +4,7 @@ struct QueueContents: Sendable {
   let capacity: Int
   private(set) var contents: [[Int]]
   private var numbersByContents: [[Int]: Int]
-  /// The keys of symbols. Missing symbols are taken in order.
+  /// The keys of symbols. Symbols without keys are removed in order.
   private var keysBySymbol: [Int: SymbolKeys] = [:]
   /// The memory of all contents. Unit: bytes.
   private(set) var byteCount = 0
@@ -55,7 +55,8 @@ package struct SymbolKeys: Hashable, Sendable {
   package var receiver: Int?
   /// The key of the sender; `nil` if all symbols have the same sender.
   package var sender: Int?
-  /// Whether the sender may append the symbol late: symbols of other senders can overtake it.
+  /// Whether the sender may append the symbol late, so that symbols of other senders can overtake
+  /// the symbol.
   package var isDelayed = false
 
   package init(receiver: Int? = nil, sender: Int? = nil, isDelayed: Bool = false) {

@@ -18,8 +18,8 @@
 /// - For an observation that does not hold in this state, the set contains a component whose local
 ///   state prevents the observation.
 ///
-/// The rest of the path, without this vector, is one step shorter. So the path to the finding keeps
-/// its length.
+/// After this vector is taken first, the rest of the path is one step shorter. So the whole path to
+/// the finding keeps its length.
 struct StubbornSet: ~Copyable {
   /// The enabled vectors from which sets start.
   enum Seeds {
@@ -154,8 +154,8 @@ struct StubbornSet: ~Copyable {
   }
 
   /// Adds to the set a component that blocks a vector or an observation, unless the set already
-  /// contains such a component. If no component blocks the vector or the observation, adds all its
-  /// components.
+  /// contains such a component. If nothing blocks the vector or observation, adds all components of
+  /// the vector or observation.
   private mutating func addBlocker(of bit: Int, _ tables: StubbornTables) {
     var blocker = -1
     for place in tables.participantStarts[bit]..<tables.participantStarts[bit + 1] {

@@ -10,7 +10,7 @@
 struct Symmetry: Sendable {
   /// The image of each component.
   let componentImages: [Int]
-  /// For each component, the component that the symmetry maps to it.
+  /// The inverse of `componentImages`: for each component, the component whose image it is.
   let componentSources: [Int]
   /// For each component, the images of its local states. Missing local states keep their numbers.
   fileprivate(set) var localStates: [[Int]]
@@ -53,8 +53,8 @@ struct Symmetry: Sendable {
 }
 
 extension ExplorationModel {
-  /// Returns the state that represents a state and all its images: the first of them, in the order
-  /// of the local states' numbers.
+  /// Returns the representative of a state and all its images: the first of these states in the
+  /// lexicographic order of the local states' numbers.
   func representative(of state: [Int]) -> [Int] {
     symmetries.reduce(state) { first, symmetry in
       let image = symmetry.image(of: state)
@@ -128,8 +128,8 @@ final class SymmetryTables {
     return true
   }
 
-  /// Writes the image of a state to `image`, and returns whether it comes before `other`. Stops at
-  /// the first component in which the image comes after `other`.
+  /// Writes the image of a state to `image`, and returns whether the image comes before `other`.
+  /// Stops early if the image comes after `other`.
   @inline(__always)
   private func isSmaller(
     _ symmetry: Int, _ state: UnsafePointer<UInt32>, than other: UnsafePointer<UInt32>,

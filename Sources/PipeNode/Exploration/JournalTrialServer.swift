@@ -9,8 +9,8 @@ import PipeWire
 /// try-journals`.
 ///
 /// Writes a line for each value that cannot be read. A value may end the process: a migration can
-/// trap or never return. So a mapped file has the value that is being read. The caller then starts
-/// the program again without this value.
+/// trap or never return. So a mapped file contains the id of the value that is being read. The
+/// caller then starts the program again without this value.
 package final class JournalTrialServer {
   private let host: NodeHost
   private let output: Int32
@@ -51,8 +51,8 @@ package final class JournalTrialServer {
     request = try JSONRecord.decode(JournalTrialRequest.self, from: bytes)
     skipped = Set(request.skipped)
     progress = try TrialProgress(request.progressPath, limit: request.valueTimeLimit)
-    // Redirects the machines' output to standard error, so that the caller does not mistake it for
-    // an answer.
+    // Redirects the machines' output to standard error, so that the caller does not mistake this
+    // output for an answer.
     output = dup(STDOUT_FILENO)
     guard output >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else {
       throw SystemError("dup", on: "standard output", code: errno)

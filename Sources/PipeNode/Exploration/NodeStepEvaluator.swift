@@ -218,7 +218,7 @@ private final class EvaluatorOutlet<Event: MachineEvent>: PipeOutlet {
   func enqueue(_ event: Event) {
     guard !pipes.isEmpty else { return }
     var bytes: [UInt8] = []
-    // A node does not send an event that cannot be encoded either.
+    // Like a node, this outlet does not send an event that cannot be encoded.
     guard (try? encode(event, &bytes)) != nil else { return }
     for pipe in pipes { sentEvents.append(bytes, to: pipe) }
   }

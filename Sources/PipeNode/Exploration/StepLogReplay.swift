@@ -90,7 +90,7 @@ final class StepLogReplay<
   }
 
   private func compare(_ line: StepLogLine, of reader: StepLogReader, _ hash: StateHash) {
-    // Without the hash of the log, the former state is not needed.
+    // Keeps the former state for the message about a difference.
     var former: [UInt8] = []
     swap(&former, &stateText)
     defer { if stateText.isEmpty { isStateKnown = false } }
@@ -177,8 +177,8 @@ final class StepLogReplay<
   }
 }
 
-/// Writes the states of a replayed log to a file: a line for each step, with the number of its line
-/// in the log, and the state, or nothing if the state is unknown.
+/// A file for the states of a replayed log. The file has a line for each step: the number of the
+/// step's line in the log, and the state. If the state is unknown, nothing follows the number.
 private final class ReplayedStates {
   private let path: String
   private let descriptor: Int32

@@ -31,8 +31,8 @@ final class ControlLink {
   /// The maximum time until the first ping of an orchestrator.
   private static let firstPingTimeout: Duration = .seconds(1)
   private static let defaultLinger: Duration = .milliseconds(300)
-  /// The linger period of a connection to another host. It is longer than ``linger``, since the
-  /// handshake may still be in progress.
+  /// The linger period of a connection to another host. It is longer than ``defaultLinger``,
+  /// because the handshake of the connection may still be in progress.
   private static let remoteLinger: Duration = .seconds(1)
 
   init(
@@ -127,8 +127,8 @@ final class ControlLink {
 
   // MARK: End
 
-  /// Sends the node's last frame. Its body is the failure reason of the node, or empty if the node
-  /// has not failed.
+  /// Sends the node's last frame. The frame's body is the failure reason of the node, or empty if
+  /// the node has not failed.
   func sayGoodbye(because reason: String, code: Int32) {
     isClosed = true
     send(.stopped, count: UInt32(code), Array(reason.utf8))
@@ -138,7 +138,7 @@ final class ControlLink {
   func close() { socket.close(lingering: linger) }
 }
 
-/// Detects that an orchestrator's pings have stopped.
+/// A watch that detects that an orchestrator's pings have stopped.
 package struct PingWatch: Sendable {
   /// The time at which the next ping counts as missed. Unit: nanoseconds of ``BootClock``.
   package private(set) var deadline: Int64 = 0
@@ -160,7 +160,7 @@ package struct PingWatch: Sendable {
   /// - Parameter interval: The interval until the next ping, as announced by this ping.
   package mutating func recordPing(at now: Int64, interval: Duration) {
     // The timeout is 2.5 intervals. The orchestrator considers a node hung after five intervals at
-    // the earliest, so the node reconnects before.
+    // the earliest, so the node reconnects before that time.
     timeoutNanoseconds = interval.clampedNanoseconds / 2 * 5
     missedPings = 0
     deadline = now + timeoutNanoseconds

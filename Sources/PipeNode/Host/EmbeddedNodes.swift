@@ -196,8 +196,8 @@ final class EmbeddedNodes {
   }
 }
 
-/// The lock on an embedded node's process record. It shows that the node runs in this process. A
-/// node with its own process inherits this lock from its orchestrator.
+/// The lock on an embedded node's process record. The lock shows that the node runs in this
+/// process. A node with its own process inherits this lock from its orchestrator.
 struct RecordLock {
   private let descriptor: Int32
 

@@ -82,8 +82,8 @@ final class Feed {
     isCommitted ? hasStateSubscriber.committed : hasStateSubscriber.other
   }
 
-  /// Queues the state of an instance, which is published when its step is recorded. Does nothing if
-  /// no subscriber follows the instance.
+  /// Queues the state of an instance, which is published when the instance's step is recorded. Does
+  /// nothing if no subscriber follows the instance.
   /// - Parameter entry: Returns the state to publish, with `name` as the name of its node.
   func enqueue(
     instance name: @autoclosure () -> String, _ entry: (_ name: String) -> PublishedState?
@@ -118,7 +118,8 @@ final class Feed {
     pendingFrames.removeAll(keepingCapacity: true)
   }
 
-  /// Sends a summary with a node's current state. All of its values must already be recorded.
+  /// Sends a summary with a node's current state. All values of the summary must already be
+  /// recorded.
   func publish(_ summary: NodeSummary, with entry: PublishedState) {
     var body = body(of: entry)
     body.add("status", encoding: summary.status)
@@ -139,7 +140,7 @@ final class Feed {
   }
 
   /// Registers a handler that publishes a pending report when the node ends. Returns the handler's
-  /// number.
+  /// id.
   func addEndHandler(_ report: @escaping () -> Void) -> UInt64 {
     lastEndHandlerID += 1
     endHandlersByID[lastEndHandlerID] = report
@@ -209,7 +210,7 @@ final class Feed {
   }
 }
 
-/// Writes the body of a feed's frame, which is a JSON object.
+/// A builder for the body of a feed's frame, which is a JSON object.
 struct FeedBody {
   private var writtenBytes: [UInt8] = []
 

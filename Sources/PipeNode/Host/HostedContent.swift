@@ -13,7 +13,8 @@ struct HostedContent: _HostedMachine {
   let stepCallbacks: StepCallbacks
   private let participatingContent: (any ParticipatingContent)?
 
-  /// Creates the callbacks for the frequent calls from the content's protocol conformances.
+  /// Wraps a content. The content's protocol conformances determine the callbacks for frequent
+  /// calls.
   init(_ content: any NodeContent) { self.init(content, StepCallbacks(content)) }
 
   @export(interface)

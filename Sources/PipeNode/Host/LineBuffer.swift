@@ -1,10 +1,10 @@
 import Glibc
 
-/// The text of lines that are written later. Each step of a recorded run appends its parts, so they
-/// allocate nothing.
+/// A buffer for lines that are written later. Each step of a recorded run appends its parts, so
+/// appending allocates memory only when the buffer grows.
 ///
-/// After ``reserve()``, and after each part of variable size, there is capacity for parts of fixed size
-/// with ``fixedByteCount`` bytes altogether. So these parts are appended without a check.
+/// After ``reserve()``, and after each part of variable size, the buffer has capacity for
+/// ``fixedByteCount`` bytes of fixed-size parts. So fixed-size parts are appended without a check.
 final class LineBuffer {
   // Run-time exclusivity checks would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
@@ -25,7 +25,7 @@ final class LineBuffer {
 
   func removeAll() { count = 0 }
 
-  /// Reserves capacity for parts of fixed size. Call it at the beginning of each line.
+  /// Reserves capacity for parts of fixed size. Call this at the beginning of each line.
   @inline(__always)
   func reserve(_ byteCount: Int = 0) {
     if count + byteCount + Self.fixedByteCount > capacity { grow(byteCount) }

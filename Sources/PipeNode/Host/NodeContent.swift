@@ -4,7 +4,7 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Sends the answer to a request.
+/// A function that sends the answer to a request.
 typealias Reply = (RequestReply) -> Void
 
 /// The content of a node, which is a machine, a machine's instances, composites, a monitor or a
@@ -54,7 +54,7 @@ protocol TraceableContent: NodeContent {
   var transitions: TransitionCounts? { get }
   /// Starts to report each step to the feed; `nil` stops these reports.
   func reportSteps(to feed: Feed?)
-  /// Begins to report each event that the content refuses or postpones to the feed; `nil` ends
+  /// Begins to report to the feed each event that the content refuses or postpones; `nil` ends
   /// these reports.
   func reportRefusals(to feed: Feed?)
   /// Writes each step, and each event that is consumed without a step, to a log.
@@ -121,7 +121,7 @@ protocol ExplainableContent: NodeContent {
 
 /// A content with instances. Each subscriber of the feed selects the instances that it follows.
 protocol InstancePublishingContent: NodeContent {
-  /// Begins to publish the states of the instances that subscribers follow to this feed.
+  /// Begins to publish to this feed the states of the instances that subscribers follow.
   func publishInstances(to feed: Feed)
 }
 
@@ -244,8 +244,7 @@ final class ConstantContent: SteppingContent, RequestableContent {
   func stop() {}
 }
 
-/// A content that replaces a content that could not be created, so that the node can report the
-/// reason.
+/// The replacement for a content that could not be created. The node can then report the reason.
 final class FailedContent: NodeContent {
   /// The reason why the node can never run, even after a restart; `nil` if a restart may help.
   let failureReason: String?

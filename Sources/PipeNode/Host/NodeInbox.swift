@@ -138,13 +138,14 @@ final class NodeInbox {
       return pipe.handleConnection()
     }
     if !isOpen, peer.starts(with: Self.pipePrefix) {
-      // After its welcome, the sender repeats its messages.
+      // The message can be dropped: after its welcome, the sender repeats its messages.
       earlyPeers.insert(peer)
       return
     }
     if peer.starts(with: Self.coordinatorPrefix) {
-      // The node is configured, but this coordinator is not the coordinator of its participant. So
-      // its composite does not contain this node, or no longer contains it.
+      // Until the node is configured, its coordinator is unknown, so any coordinator may be the
+      // right one. Later, a coordinator that reaches this line has no composite that contains this
+      // node.
       if !isOpen, bytes.isEmpty { earlyPeers.insert(peer) }
       return
     }
@@ -163,7 +164,8 @@ final class NodeInbox {
 
   private func handle(_ bytes: UnsafeRawBufferPointer, from participant: any NodeParticipant) {
     if bytes.isEmpty { return participant.connected() }
-    // The node has not started yet. After the node has joined, the coordinator repeats the message.
+    // The node has not started yet, or is stopping. When the node joins again, the coordinator
+    // repeats the message.
     if unavailableReason != nil { return }
     do {
       try participant.received(

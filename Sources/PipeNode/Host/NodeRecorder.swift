@@ -75,9 +75,9 @@ final class NodeRecorder {
     }
   }
 
-  /// Checks that the journal's files still exist at their paths. If they were removed, writes them
-  /// again, because the next process would not find later records. The node must then end, so that
-  /// the next process continues with the new files.
+  /// Checks that the journal's files still exist at their paths. If they were removed, writes new
+  /// files, because the next process would otherwise not find the records. The node must then end,
+  /// so that the next process continues with the new files.
   /// - Returns: The reason why the node must end; `nil` if the files exist.
   func recoverRemovedJournal() -> String? {
     guard let journal, !journal.isLinked else { return nil }

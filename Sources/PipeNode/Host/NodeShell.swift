@@ -10,8 +10,8 @@ import PipeWire
 /// consists of the node's connection to the orchestrator, its inbox, its outbound pipes, its feed
 /// and its journal.
 ///
-/// The shell lets the content process its inputs in turns. It first records a turn, and only then
-/// makes the turn's results visible.
+/// The shell lets the content process its inputs in turns. The shell first records a turn, and only
+/// then makes the turn's results visible.
 final class NodeShell {
   private let arguments: NodeArguments
   private let content: HostedContent
@@ -201,8 +201,8 @@ final class NodeShell {
     }
   }
 
-  /// Records the turn, and then makes its results visible. Only this order ensures that no other
-  /// process learns of a step that is lost when this process is killed.
+  /// Records the turn, and then makes its results visible. With this order, no other process learns
+  /// of a step that could still be lost if this process is killed.
   /// - Returns: `false` if the node has ended, now or before.
   @discardableResult
   private func commitTurn() -> Bool {

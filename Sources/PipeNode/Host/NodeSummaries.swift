@@ -3,7 +3,7 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Publishes a node's summary to subscribers when it has changed.
+/// Publishes a node's summary to subscribers when the summary has changed.
 final class NodeSummaries {
   /// The values of the last published summary, without values that clients request separately.
   private struct PublishedSummary: Equatable {

@@ -5,7 +5,7 @@ import PipeWire
 /// An object that connects to peers, which may be on other hosts, and reconnects when a new process
 /// replaces a peer.
 protocol PeerConnector: AnyObject {
-  /// Disconnects from a peer, because its process has ended or it is no longer a peer.
+  /// Disconnects from a peer, because its process has ended or the node no longer has this peer.
   func disconnectPeer(from peer: String, at endpoints: PeerEndpoints)
   /// Connects to a peer at its current endpoints.
   func connectPeer(_ peer: String, at endpoints: PeerEndpoints)
@@ -167,8 +167,8 @@ extension PeerList.Peer {
   }
 }
 
-/// The `inproc` endpoints of a carrier node, at which the other nodes of its process connect to it.
-/// Messages over `inproc` require no additional thread.
+/// The `inproc` endpoints of a carrier node, at which the other nodes of its process connect to the
+/// carrier node. Messages over `inproc` require no additional thread.
 struct LocalPeer {
   let name: String
   /// The context in which the `inproc` endpoints exist.
@@ -189,7 +189,7 @@ struct NodeEnvironment {
   /// has no key file.
   var keyFileContents: String?
 
-  /// The number of peer sockets that the shared context can contain. If a node has more peers, they
-  /// require another context.
+  /// The number of peer sockets that the shared context can contain. If a node has more peers, its
+  /// peer sockets require another context.
   var peerSocketCapacity: Int { Int(Context.SocketLimit.few.rawValue) / (carrier == nil ? 2 : 4) }
 }

@@ -6,8 +6,8 @@ import PipeWire
 /// that the node has consumed without a step.
 ///
 /// The lines of a turn are written before the journal records the turn, and so before another
-/// process learns of the steps. If the process is killed in between, the log has steps that never
-/// happened: the log of the next process begins before them.
+/// process learns of the steps. If the process is killed in between, the log ends with steps that
+/// were lost. The log of the next process then begins before these steps.
 final class StepLog {
   let path: String
   let node: String

@@ -20,7 +20,8 @@ final class Instance<Hosted: Machine> {
   /// The cause of the last step.
   @exclusivity(unchecked)
   var cause: String
-  /// The engine, while it takes a step of the instance or runs an effect of it; `nil` at rest.
+  /// The engine, while it takes a step or runs an effect of the instance; `nil` for an instance at
+  /// rest.
   @exclusivity(unchecked)
   var engine: InstanceEngine<Hosted>?
   /// Whether the instance has entered a state since the last record.
@@ -29,14 +30,14 @@ final class Instance<Hosted: Machine> {
   /// Whether the instance takes part in a transaction, so that all its other inputs wait.
   @exclusivity(unchecked)
   var isLocked = false
-  /// The recorded name of the state, if another version of the machine has recorded it, until the
-  /// next step; `nil` otherwise.
+  /// The recorded name of the state, if another version of the machine has recorded the state.
+  /// `nil` if this version has recorded the state, and after the next step.
   @exclusivity(unchecked)
   var formerLabel: String?
   /// The number of the record with the current state.
   @exclusivity(unchecked)
   var recordNumber: UInt64 = 0
-  /// The position in the ring of the table.
+  /// The position of the instance in the ring of the ``InstanceTable``.
   @exclusivity(unchecked)
   var position = 0
   /// Whether the instance was used since the table last looked for instances to evict.

@@ -12,16 +12,17 @@ import PipeWire
 final class InstanceEngines<Hosted: Machine> {
   typealias HostedEngine = Engine<Hosted.State, Hosted.Event, Hosted.Output>
 
-  /// Refers to the content that the engines call back. Set once; afterwards only the loop's thread
-  /// reads and writes the reference.
+  /// A reference to the content that the engines call back. Set once; afterwards only the loop's
+  /// thread reads and writes the reference.
   final class Owner: @unchecked Sendable {
     weak var content: KeyedContent<Hosted>?
-    /// A reference to the same content for calls by its own engines, which the content outlives.
+    /// A reference to the same content for calls by its own engines. The content outlives these
+    /// engines.
     unowned(unsafe) var caller: KeyedContent<Hosted>?
   }
 
   let owner = Owner()
-  /// Returns whether all engines must wait before the next step; `nil` if they need not.
+  /// Returns whether all engines must wait before the next step; `nil` if the engines never wait.
   @exclusivity(unchecked)
   var mustWait: (() -> Bool)?
   /// A machine with its runtime.
@@ -39,8 +40,9 @@ final class InstanceEngines<Hosted: Machine> {
   }
 
   private let shared: Parts
-  /// Returns the machine of one instance, if the key is one of its parameters, or `nil` if the
-  /// parameter does not accept the key. The closure is `nil` if all instances share the machine.
+  /// Returns the machine of an instance whose key is a parameter of the machine. Returns `nil` if
+  /// this parameter does not accept the key. The closure is `nil` if all instances share the
+  /// machine.
   private let own: ((InstanceKey) -> Parts?)?
   private let loop: LoopHandle
   private let log: NodeLog
@@ -236,7 +238,8 @@ final class InstanceEngines<Hosted: Machine> {
     }
   }
 
-  /// Returns the engine that has an effect of this instance.
+  /// Returns the engine that takes a step or runs an effect of an instance; `nil` if no engine
+  /// does.
   func engine(ofInstance id: Int64) -> InstanceEngine<Hosted>? {
     busy.values.first { $0.instance?.id == id }
   }

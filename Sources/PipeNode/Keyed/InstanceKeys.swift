@@ -76,7 +76,7 @@ final class InstanceKeys<Hosted: Machine> {
     return key(ofEvent: bytes)
   }
 
-  /// Returns the key that a question names, or the key in the question's event.
+  /// Returns `text` as a key. If `text` is `nil`, returns the key of the event in `body`.
   func key(_ text: String?, or body: UnsafeRawBufferPointer) throws -> InstanceKey {
     if let text {
       let key = try InstanceKey(text)
@@ -95,12 +95,13 @@ final class InstanceKeys<Hosted: Machine> {
 
   // MARK: Checks
 
-  /// Returns why the node has no instance with this key; `nil` if it can have one.
+  /// Returns why the node has no instance with this key; `nil` if the node can have such an
+  /// instance.
   func problem(withKey key: InstanceKey) -> String? {
     ownershipProblem(of: key) ?? problem(withParameter: key)
   }
 
-  /// Returns why the machine has no instance with this key; `nil` if it can have one.
+  /// Returns why the machine has no instance with this key; `nil` if it can have such an instance.
   func problem(withParameter key: InstanceKey) -> String? {
     engines.accepts(key)
       ? nil

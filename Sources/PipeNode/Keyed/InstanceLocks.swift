@@ -3,13 +3,13 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The locks of a keyed node's instances, which take part in synchronized events.
+/// In a keyed node, the locks of the instances that take part in synchronized events.
 ///
 /// The inputs of a locked instance wait in the order of their arrival. All other instances continue.
 final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
   typealias Input = MachineInbox<Hosted.Event, ClientInput<Hosted.Event>>.Input
 
-  /// A step that an instance takes if the coordinator commits it.
+  /// A step that an instance takes if the coordinator commits the step.
   private struct Step {
     let event: Hosted.Event
     /// The composite that the event was sent to.
@@ -21,7 +21,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
   /// yet.
   private struct Lock {
     let instance: Instance<Hosted>
-    /// `nil` if an earlier process has evaluated the event.
+    /// The step to take; `nil` if an earlier process has evaluated the event.
     let step: Step?
   }
 
@@ -117,7 +117,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     return true
   }
 
-  /// Whether inputs wait that can be taken now.
+  /// Whether any waiting input can be taken now.
   var hasReadyInput: Bool { !ready.isEmpty }
 
   func hasWaitingInput(_ key: InstanceKey) -> Bool { locks[key] == nil && waiting[key] != nil }
@@ -125,7 +125,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
   /// Removes and returns the next input of an instance that is unlocked.
   func next() -> (input: Input, key: InstanceKey)? {
     while let key = ready.first {
-      // If the instance is locked again, its inputs are ready when it is unlocked.
+      // If the instance is locked again, its inputs become ready when it is unlocked.
       guard locks[key] == nil, let input = waiting[key]?.inputs.popFirst() else {
         _ = ready.popFirst()
         continue
@@ -171,7 +171,8 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     switch engines.machine(of: key).step(instance.state, event) {
     case .next(let state): next = TransitionTarget(state)
     case .stays(let state): next = TransitionTarget(state, isInternal: true)
-    // The commit is recorded as a step of each participant, so this event counts a version.
+    // The commit is recorded as a step of each participant, so even an ignored event counts as a
+    // step.
     case .ignored: next = TransitionTarget(instance.state, isInternal: true)
     case .refused(let refusal): throw refused(refusal, instance)
     case .suspended: throw refused(.asynchronous, instance)
@@ -205,7 +206,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     guard let lock = evaluated.take(), lock.instance.key == key else { return }
     lock.instance.isLocked = true
     locks[key] = lock
-    // The engine of the locked instance waits, but must not hold back the other instances.
+    // The engine of the locked instance waits, but must not block the other instances.
     if let engine = lock.instance.engine?.engine, core.engine === engine {
       core.engine = engines.idle
     }

@@ -12,9 +12,9 @@ struct InstanceParameters<Parameters: MachineParameters> {
     self.key = key
   }
 
-  /// Returns the parameters of an instance; `nil` if they do not accept the key.
+  /// Returns the parameters of an instance; `nil` if the parameters do not accept the key.
   func parameters(of key: InstanceKey) -> Parameters? {
-    // A parameter that is an integer accepts no text.
+    // Tries the key as text and as an integer, because an integer parameter does not accept text.
     let integer = Int64(key.text).map { JSONValue.integer($0) }
     for value in [JSONValue.string(key.text), integer].compactMap(\.self) {
       let members = given.merging([self.key: value]) { $1 }

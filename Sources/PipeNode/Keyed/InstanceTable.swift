@@ -4,13 +4,13 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The final states, and how long instances in them are kept.
+/// The final states, and the retention time of instances in these states.
 struct InstanceEndings {
   /// The default time. Unit: nanoseconds.
   private static let standardTime: Int64 = 7 * 24 * 3_600 * 1_000_000_000
   /// The tags of the final states.
   let tags: Set<Int>
-  /// How long an instance is kept after it has ended. Unit: nanoseconds.
+  /// The time for which an instance is kept after it has ended. Unit: nanoseconds.
   let time: Int64
 
   init(_ tags: Set<Int>, keptFor time: Duration?) {
@@ -22,10 +22,10 @@ struct InstanceEndings {
 /// The instances of a keyed node: the instances in memory, and the number of all instances in each
 /// state.
 ///
-/// A journal has every instance. Instances that were not used for long leave memory when their
-/// number exceeds the limit, and are read again on demand. An instance leaves memory only when the
-/// journal's database has its current state. So a lookup does not have to write pending records
-/// first.
+/// A journal, if there is one, contains every instance. When too many instances are in memory, the
+/// table evicts instances that have not been used for a long time. A lookup reads an evicted
+/// instance from the database. An instance is evicted only if the database contains its current
+/// state, so a lookup does not have to write pending records first.
 final class InstanceTable<Hosted: Machine> {
   /// The default limit of instances in memory. Unit: instances.
   static var defaultLimit: Int { 100_000 }
@@ -58,12 +58,13 @@ final class InstanceTable<Hosted: Machine> {
   /// The instances that were removed since the last record.
   @exclusivity(unchecked)
   private var removed: [(id: Int64, key: InstanceKey)] = []
-  /// The removed instances that the database may still have, with the numbers of their records.
+  /// The removed instances that the database may still contain, with the number of the record that
+  /// removes each of them.
   @exclusivity(unchecked)
   private var removedKeys: [InstanceKey: UInt64] = [:]
   /// The number of the last created instance.
   private var lastID: Int64 = 0
-  /// When the table last looked for instances to remove. Unit: nanoseconds since 1970.
+  /// The time of the last search for instances to remove. Unit: nanoseconds since 1970.
   private var lastRemoval: Int64 = 0
   /// The number of steps of all instances, since the node was first started.
   @exclusivity(unchecked)
@@ -75,7 +76,7 @@ final class InstanceTable<Hosted: Machine> {
   @exclusivity(unchecked)
   private(set) var last: (time: Int64, cause: String) = (WallClock.nanoseconds, "initial")
 
-  /// Reads the counts in the journal. Throws if they do not belong to this machine.
+  /// Reads the counts in the journal. Throws if the counts do not belong to this machine.
   init(
     _ journal: Journal?, node: String, incarnation: UInt64, log: NodeLog, limit: Int?,
     endings: InstanceEndings, states: EventCodec<Hosted.State>
@@ -176,7 +177,7 @@ final class InstanceTable<Hosted: Machine> {
     }
   }
 
-  /// Counts an instance less in the state that the journal has recorded under this name.
+  /// Decrements the number of instances in the state that the journal has recorded as `label`.
   private func removeCount(_ label: String) {
     guard let tag = labels.isEmpty ? 0 : labels.firstIndex(of: label) else {
       let rest = (formerCounts[label] ?? 0) - 1
@@ -232,8 +233,8 @@ final class InstanceTable<Hosted: Machine> {
     if journal == nil, endings.tags.contains(tag(of: state)) { ended.append(instance) }
   }
 
-  /// Removes instances that have ended long enough ago: at most some each second, so that no step
-  /// waits for long.
+  /// Removes instances whose retention time is over. Runs at most once a second and, with a
+  /// journal, removes a limited number of instances, so that no step waits for long.
   private func removeEnded() throws {
     guard !endings.tags.isEmpty, WallClock.nanoseconds - lastRemoval >= 1_000_000_000 else {
       return
@@ -320,8 +321,8 @@ final class InstanceTable<Hosted: Machine> {
     if residents.count > limit { evict() }
   }
 
-  /// Removes instances from memory that were not used since the last visit. Visits a bounded number
-  /// of instances.
+  /// Evicts instances that were not used since the last visit. Visits a bounded number of
+  /// instances.
   private func evict() {
     let written = journal?.recordNumbers.written ?? 0
     var visits = 2 * (residents.count - limit) + 64

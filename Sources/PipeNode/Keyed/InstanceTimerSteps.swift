@@ -86,7 +86,8 @@ final class InstanceTimerSteps<Hosted: Machine> {
     core.engine = current === core.engine ? engines.idle : current
   }
 
-  /// Keeps the next timer of the state that an instance has entered; `nil` if the state has none.
+  /// Keeps the next timer of the state that an instance has entered; `nil` if the state has no
+  /// timer.
   func keep(
     _ next: EngineTimers<Hosted.State, Hosted.Event, Hosted.Output>.NextTimer?,
     in hosted: InstanceEngine<Hosted>

@@ -5,7 +5,7 @@ import PipeSupport
 /// The timers of all instances of a keyed node: a heap of deadlines, and one alarm.
 ///
 /// A timer needs no engine and no task, and its instance does not have to be in memory. Each
-/// instance has at most one timer here, the next one of its state.
+/// instance has at most one timer here: the next timer of the instance's state.
 final class InstanceTimers {
   struct Timer {
     let key: InstanceKey
@@ -21,18 +21,18 @@ final class InstanceTimers {
   }
 
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
-  /// The running timers. The children of the timer at `n` are at `2n + 1` and `2n + 2`, and are due
-  /// later.
+  /// The running timers. The children of the timer at `n` are at `2n + 1` and `2n + 2`, and are not
+  /// due earlier than their parent.
   @exclusivity(unchecked)
   private var heap: [Timer] = []
-  /// The positions in the heap.
+  /// The positions of timers in the heap, by the keys of their instances.
   @exclusivity(unchecked)
   private var positions: [InstanceKey: Int] = [:]
   /// The timers whose transition has ended the process.
   private var parked: [InstanceKey: Timer] = [:]
   /// The timers that are due and wait until their instance can take a step.
   private var due: [InstanceKey: Timer] = [:]
-  /// The instances whose timers are not recorded, with the timers that the journal has.
+  /// The instances whose timers are not recorded, with the timers that the journal contains.
   @exclusivity(unchecked)
   private var changed: [InstanceKey: EffectOrigin?] = [:]
   private var alarm: LoopAlarm?
@@ -69,7 +69,7 @@ final class InstanceTimers {
     return due.isEmpty ? nil : due.removeValue(forKey: key)
   }
 
-  /// Adds a timer that the journal has.
+  /// Adds a timer that the journal contains.
   func restore(_ timer: Timer, isParked: Bool) {
     var timer = timer
     timer.isRecorded = true
@@ -84,7 +84,7 @@ final class InstanceTimers {
     return timer
   }
 
-  /// Whether a timer is due that does not wait for its instance yet.
+  /// Whether a timer in the heap is due. Timers that already wait for their instance do not count.
   var hasDue: Bool { heap.first.map { $0.deadline <= BootClock.nanoseconds } ?? false }
 
   /// Sets the alarm to the next deadline.

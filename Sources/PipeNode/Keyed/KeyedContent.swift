@@ -155,7 +155,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     locks.participant?.started()
   }
 
-  /// Runs the effects again that had not ended in the last process.
+  /// Resumes the effects that had not ended when the last process ended.
   private func resumeEffects() throws {
     guard let journal = core.journal, journal.contents != nil else { return }
     let parked = try journal.deadLetteredEffects()
@@ -262,8 +262,9 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     guard core.isStarted else { return }
     var budget = Self.stepsPerTurn
     defer { core.journal?.endLookups() }
-    // Timers come first, so that none fires before the entry into its state is recorded. Otherwise,
-    // a timer that ends the process would also undo the entry, and the crash would not be counted.
+    // Timers come first, so that no timer fires before the entry into its state is recorded.
+    // Otherwise, a timer that ends the process would also undo the entry, and the crash would not
+    // be counted.
     if timers.first != nil { timerSteps.fireDue(&budget) }
     var start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
     while budget > 0, core.isStarted, core.engine.canTakeInput, let (input, key) = locks.next() {
@@ -340,8 +341,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     }
   }
 
-  /// Lets the instance whose key an event carries process the event. The first event for a key that
-  /// is a step of the initial state creates the instance.
+  /// Passes an event to the instance with the event's key. If there is no such instance, the event
+  /// creates the instance, provided that the event is a step of the initial state.
   /// - Parameter reject: Called with the reason if the node does not accept the key.
   private func take(
     _ event: Hosted.Event, of key: Result<InstanceKey, InstanceKeyError>, _ body: () -> Void,
@@ -365,7 +366,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     if let problem = keys.problem(withParameter: key) { return reject(problem) }
     let instance = engines.makeInstance(key)
     begin(instance)
-    // An event that the initial state refuses or ignores leaves no instance behind.
+    // An event that the initial state refuses or ignores does not create an instance.
     if core.reasonToRefuse(unsynchronized: event) == nil, engines.isStep(event, of: key) {
       create(instance)
     }
@@ -404,7 +405,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   /// Processes an input that a task of an instance has posted.
   func process(_ input: InstanceEngine<Hosted>.Input, in hosted: InstanceEngine<Hosted>) {
-    // If the engine has no instance, it is at rest. Such an engine needs no late input, such as the
+    // If the engine has no instance, it is at rest. Such an engine ignores late input, such as the
     // end of a cancelled effect.
     guard let instance = hosted.instance else { return }
     if let problem = problem(withInput: input) {
@@ -457,7 +458,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     IdempotencyKey.Scope(node: "\(scope.node)[\(key)]", journal: stream)
   }
 
-  /// Takes back the engine of an instance, if it is at rest.
+  /// Takes back the engine of an instance, if the engine is at rest.
   func end(_ instance: Instance<Hosted>) {
     guard let hosted = instance.engine else { return }
     engines.noteChanges(of: hosted)

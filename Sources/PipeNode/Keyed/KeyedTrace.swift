@@ -2,8 +2,9 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Reports the steps of a keyed node's instances while subscribers ask for that: each step with the
-/// name of its instance, its event, the origin of the event, and the events that it has sent.
+/// Reports the steps of a keyed node's instances, as long as clients subscribe to them: each step
+/// with the name of its instance, its event, the origin of the event, and the events that the step
+/// has sent.
 ///
 /// All instances of the node share the budget of the node's feed.
 final class KeyedTrace<Hosted: Machine> {

@@ -108,7 +108,7 @@ final class MachineCore<Hosted: Machine> {
   func encode(_ state: State, version: UInt64) throws -> [UInt8] {
     if encodedVersion != version {
       encodedVersion = nil
-      // Reuses the memory, unless another record has the former state.
+      // Reuses the buffer, unless a record still shares it.
       encodedState.removeAll(keepingCapacity: true)
       try states.encode(state, into: &encodedState)
       encodedVersion = version
@@ -221,8 +221,8 @@ final class MachineCore<Hosted: Machine> {
   }
 
   /// Resumes a parked effect, or parked timers.
-  /// - Returns: Whether the effect runs again. `false` if it has ended, or if a step has cancelled
-  ///   it.
+  /// - Returns: Whether the effect runs again. `false` if the effect has ended, or if a step has
+  ///   cancelled the effect.
   func unpark(_ origin: EffectOrigin) -> Bool {
     guard origin.feedback == EffectOrigin.timers else { return engine.effects.unpark(origin) }
     if let instanceTimers { return instanceTimers.unpark(origin) }
@@ -236,7 +236,8 @@ final class MachineCore<Hosted: Machine> {
     engine.timers?.discard(ofVersion: origin.version)
   }
 
-  /// Notes that an effect has started, or has produced an event: it did not end the process again.
+  /// Notes that an effect has started or has produced an event, and so has not ended the process
+  /// again.
   @export(interface)
   func noteProgress(of effect: EffectOrigin, in journal: Journal) throws {
     if effect == resentEffect {

@@ -3,7 +3,7 @@ import PipeSupport
 
 /// The pending inputs of a machine: requests of clients, and events of its pipes.
 ///
-/// ``next()`` returns them in this order:
+/// ``next()`` returns the inputs in this order:
 /// 1. The requests, in the order of their arrival.
 /// 2. One event of each pipe in turn, so that no pipe starves. The search for the next event starts
 ///    at the pipe after the pipe that had the last turn. The events of one pipe keep the order of

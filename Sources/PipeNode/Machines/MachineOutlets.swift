@@ -10,8 +10,8 @@ final class MachineOutlets: PortBinder {
   @exclusivity(unchecked)
   private var rules: [(rule: StateRule, pipe: PipeEnds)] = []
   private var outPipes: [OutPipe] = []
-  /// The pipes of rules and step reports that may be full, because they were sent into since the
-  /// last check.
+  /// The pipes of rules and step reports that may be full. An event was queued in each of them
+  /// since the last check, or the pipe is new.
   @exclusivity(unchecked)
   private var possiblyFullPipes: [OutPipe] = []
   /// The pipes that report each step to coordinators, each with the parts of a step to report.
@@ -64,8 +64,8 @@ final class MachineOutlets: PortBinder {
     }
   }
 
-  /// Reports each sent event to `watcher`, with the name and the stream of its pipe and its number;
-  /// `nil` ends the reports.
+  /// Reports each sent event to `watcher`, with the name and the stream of the event's pipe, and
+  /// the event's number; `nil` ends the reports.
   func watch(
     _ watcher: ((_ pipe: String, _ stream: UInt64, _ number: UInt64, ArraySlice<UInt8>) -> Void)?
   ) {
@@ -127,8 +127,8 @@ final class MachineOutlets: PortBinder {
         + "have no state until the next report: \(obstacle) (\(omittedStateCount) times so far)")
   }
 
-  /// Whether a pipe of a rule or of step reports is full. The next step must then wait, because it
-  /// may send an event through this pipe.
+  /// Whether a pipe of a rule or of step reports is full. The next step must then wait, because the
+  /// step may send an event through this pipe.
   var isRulePipeFull: Bool {
     while let pipe = possiblyFullPipes.last {
       if pipe.isFull { return true }
@@ -178,8 +178,9 @@ protocol AnyPortOutlet: AnyObject {
   var discardedCount: UInt64 { get }
 }
 
-/// Queues the events of a machine's port in the pipes that the topology file connects to the port.
-// Unchecked: steps enqueue events and ask for fullness, and only the loop's thread takes steps.
+/// The outlet of a machine's port. Queues events in the pipes that the topology file connects to
+/// the port.
+// Unchecked: steps enqueue events and check for full pipes, and only the loop's thread takes steps.
 final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @unchecked Sendable {
   private let port: String
   @exclusivity(unchecked)
@@ -198,7 +199,7 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @uncheck
     if let encode = port.encode {
       self.encode = encode
     } else {
-      // Only the host's one thread uses the codec.
+      // Only the loop's thread uses the codec.
       nonisolated(unsafe) let codec = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
       encode = { try codec.encode($0, into: &$1) }
     }

@@ -120,13 +120,13 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     }
   }
 
-  /// Returns the time limit that the machine's description announces for the event. Otherwise
-  /// returns one second, the limit for all other answers.
+  /// Returns the time limit that the machine's description announces for the event. If the
+  /// description announces no limit, returns one second, the limit for all other answers.
   private func announcedLimit(of event: Hosted.Event) -> Duration {
     EnumCases<Hosted.Event>.name(of: event).flatMap { announcedLimits[$0] } ?? .seconds(1)
   }
 
-  /// Stores the step to `next` until the coordinator commits or aborts it.
+  /// Stores the step to `next` until the coordinator commits or aborts the step.
   private func move(
     on event: Hosted.Event, of composite: String, to next: TransitionTarget<Hosted.State>
   ) throws(ParticipantRefusal) -> ParticipantMove {
@@ -213,8 +213,8 @@ extension MachineParticipant {
     _ number: UInt64, _ event: Hosted.Event, _ composite: String,
     _ result: EvaluationResult<Hosted.State>
   ) {
-    // If too many transitions had not returned, the machine has refused events for this reason. It
-    // may accept these events now.
+    // While too many transitions had not returned, the machine refused events for this reason. It
+    // may accept such events now.
     if unreturnedTransitions.returned() { core.participant?.reportReadyToEvaluate() }
     guard evaluation?.number == number else { return }
     evaluation = nil
@@ -324,8 +324,8 @@ protocol ParticipatingMachine: AnyObject {
   func inDoubtChanged()
 }
 
-/// The functions of a machine that its participant calls for each synchronized event. They are
-/// closures, so that code which knows the machine's type can create them and the compiler
+/// The functions of a machine that its participant calls for each synchronized event. The functions
+/// are closures. The code that creates the closures knows the machine's type, so the compiler
 /// specializes them.
 struct ParticipatingSteps {
   /// Evaluates an event in the current state, without taking a step. If the transition is

@@ -14,7 +14,7 @@ final class MachinePipes<Hosted: Machine> {
   @exclusivity(unchecked)
   private var sourceMarkers: [StepMarkerFile.SourceMarker] = []
   private var postponedRecords = PostponedRecords()
-  /// The numbers of events that wait until their instance is unlocked, by pipe.
+  /// For each pipe, the number of events that wait until their instance is unlocked.
   private var heldCounts: [Int] = []
   /// The event whose step is in progress, and the index of its pipe.
   @exclusivity(unchecked)
@@ -80,8 +80,8 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
-  /// Queues the events that an earlier process postponed. The machine tries them again, since its
-  /// state may have changed.
+  /// Queues the events that an earlier process postponed. The machine tries these events again,
+  /// because its state may have changed.
   @export(interface)
   func restore(_ consumed: [String: JournalContents.InPipeProgress]) {
     // Ids of postponed events are not reused, even if their pipe no longer exists.
@@ -232,8 +232,8 @@ final class MachinePipes<Hosted: Machine> {
           postponedRecords.add(
             number, pipe.name, event.sequence, event: try core.events.encode(content))
         } catch {
-          // The event arrived as JSON, but a value of its type cannot be encoded, and so cannot be
-          // recorded. If it were postponed, it would be lost with the process.
+          // The event arrived as JSON, but cannot be encoded again, and so cannot be recorded. If
+          // the event were postponed, it would be lost when the process ends.
           return dispose(
             of: event, .null, of: index,
             because: "refused: \(refusal.code); the event cannot be postponed: \(error)")
@@ -265,7 +265,7 @@ final class MachinePipes<Hosted: Machine> {
         from: .pipe(pipe.name, stream: event.stream, number: event.sequence)))
     var schema = Hosted.schema
     // An event that could not be migrated keeps its schema version, for a program that can migrate
-    // it.
+    // it. If the event has the current version, its actual version is unknown.
     if case .undecodable = event.content {
       schema = event.schema == Hosted.schema ? unknownSchema : event.schema
     }

@@ -116,7 +116,7 @@ final class MachineRequests<Hosted: Machine> {
     }
   }
 
-  /// Runs a parked effect again, or discards it.
+  /// Runs a parked effect again, or discards the effect.
   @export(interface)
   private func resolveDeadLetter(
     _ id: UInt64, of effect: EffectOrigin, drops: Bool, _ reply: @escaping Reply

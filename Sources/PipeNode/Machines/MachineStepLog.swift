@@ -3,8 +3,8 @@ import PipeSupport
 import PipeWire
 
 /// Writes the steps of a machine to the log of a recorded run: each step with its event, the origin
-/// of the event, the events that it has sent, and the hash of the state. Every 256 steps, and after
-/// an asynchronous transition, also the state.
+/// of the event, the events that the step has sent, and the hash of the state. Also writes the
+/// state every 256 steps, and after an asynchronous transition.
 final class MachineStepLog<Hosted: Machine> {
   private let lines: LineBuffer
   private let core: MachineCore<Hosted>
@@ -22,16 +22,16 @@ final class MachineStepLog<Hosted: Machine> {
   private var lastVersion: UInt64
   @exclusivity(unchecked)
   private var stepCount: UInt64 = 0
-  /// Whether the line of a step is begun.
+  /// Whether the line of a step has been begun, and is not completed.
   @exclusivity(unchecked)
   private var isInStep = false
-  /// The event that is being written. Kept for its memory.
+  /// The JSON of the event that is being written. The buffer is reused for each event.
   @exclusivity(unchecked)
   private var eventText: [UInt8] = []
   /// The events that this step has sent so far.
   private let sentText = LineBuffer()
 
-  /// The number of steps after which the log has the whole state.
+  /// The interval at which the log contains the whole state. Unit: steps.
   private static var stepsPerState: UInt64 { 256 }
 
   /// Writes the first line, with the state in which this process begins.
@@ -107,7 +107,7 @@ final class MachineStepLog<Hosted: Machine> {
     sentText.append(event)
     sentText.append("]")
     if isInStep { return }
-    // The entry into the initial state is no step.
+    // The entry into the initial state is not a step, so its events have a line of their own.
     lines.reserve()
     lines.append(#"{"sent":["#)
     endSent()

@@ -27,7 +27,7 @@ final class MachineSteps<Hosted: Machine> {
   /// The effects that had not ended when the last process ended, each with the state that started
   /// it. `nil` after the start, or if there was no earlier process.
   private var restoredEffects: [(state: Hosted.State, effect: JournalContents.Effect)]?
-  /// The timers of the restored state; `nil` if the earlier process had none.
+  /// The timers of the restored state; `nil` if the earlier process had no timers.
   private var restoredTimers: JournalContents.Effect?
   /// The recorded timers of a machine that no longer has timers; `nil` after they are removed from
   /// the journal.
@@ -135,7 +135,7 @@ final class MachineSteps<Hosted: Machine> {
   }
 
   /// Continues the timers of the restored state with their deadlines. If the earlier process had no
-  /// timers for the state, because its machine had none, the timers start now.
+  /// timers for the state, because its machine had no timers, the timers start now.
   @export(interface)
   private func resumeTimers() {
     guard let timers = core.engine.timers else {
@@ -205,7 +205,7 @@ final class MachineSteps<Hosted: Machine> {
     }
   }
 
-  /// Records which timers run: in the same record as the entry into their state.
+  /// Records which timers run. The entry into their state is part of the same record.
   @export(interface)
   func recordTimers(into journal: Journal) throws {
     guard let timers = core.engine.timers, timers.hasUnrecordedChanges else {

@@ -2,8 +2,9 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Traces the steps of a machine while subscribers ask for that. Counts the transitions. Reports
-/// each step with its event, the origin of the event, and the events that the step has sent.
+/// Traces the steps of a machine, as long as clients subscribe to them. Counts the transitions.
+/// Reports each step with its event, the origin of the event, and the events that the step has
+/// sent.
 final class MachineTrace<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
@@ -81,7 +82,7 @@ final class MachineTrace<Hosted: Machine> {
     observeSteps()
   }
 
-  /// Writes each step to a log, and each event that the machine ignores.
+  /// Writes each step, and each event that the machine ignores, to a log.
   @export(interface)
   func logSteps(in log: StepLog) {
     let stepLog = MachineStepLog(in: log, core, steps, requests, pipes, machineParticipant)

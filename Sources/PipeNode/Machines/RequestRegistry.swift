@@ -7,7 +7,7 @@ import PipeWire
 /// still repeat.
 ///
 /// The registry keeps the number of a request until the client has acknowledged the answer. If the
-/// answers require too much memory, the registry drops the states in them, but never the numbers.
+/// answers require too much memory, the registry drops their states, but never their numbers.
 ///
 /// If there are too many numbers, the registry forgets clients with all their requests, beginning
 /// with the client that has been inactive for the longest time. The registry remembers the highest
@@ -141,7 +141,8 @@ package struct RequestRegistry {
       return .new
     }
     if let firstUnacknowledged = clientsByID[key.client]?.oldestNumber {
-      // This is a late copy of the request, which the client has sent on an earlier connection.
+      // A lower number belongs to a late copy of a request, which the client sent on an earlier
+      // connection.
       guard key.id >= firstUnacknowledged else { return .forgotten(through: lastForgottenNumber) }
       admissionCount += 1
       clientsByID[key.client]?.lastAdmission = admissionCount

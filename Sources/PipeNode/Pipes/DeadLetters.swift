@@ -75,7 +75,7 @@ package struct DeadLetters {
     currentCount < DeadLetter.maximumCount && byteCount + size <= DeadLetter.maximumByteCount
   }
 
-  /// Removes a dead letter. Returns `false` if there is no dead letter with this number.
+  /// Removes a dead letter. Returns `false` if there is no dead letter with this id.
   @discardableResult
   package mutating func remove(_ id: UInt64) -> Bool {
     guard let deadLetter = self[id] else { return false }

@@ -50,8 +50,8 @@ package struct InPipeStateMachine: Sendable {
 
   /// The flag of a `welcome` frame: the receiver records the events that it applies.
   package static let durableFlag: UInt8 = 1
-  /// The flag of an `open` frame: the pipe had another receiver in between. The events that the
-  /// sender leaves out went to that receiver and are not missing.
+  /// The flag of an `open` frame: in the meantime, the pipe had another receiver. The events that
+  /// the sender leaves out went to that receiver and are not missing.
   package static let redirectedFlag: UInt8 = 1
 
   /// The maximum number of events that the sender may have in flight. Unit: events.
@@ -113,7 +113,7 @@ package struct InPipeStateMachine: Sendable {
   package mutating func opened(
     session: UInt64, stream: UInt64, first: UInt64, lost: UInt32, wasRedirected: Bool = false
   ) -> [Action] {
-    // The frame answers a welcome of an earlier incarnation of this node. Until now, it was in the
+    // The frame answers a welcome of an earlier incarnation of this node, and was delayed in the
     // sender's queue.
     guard session == self.session else {
       repeatedCount += 1
@@ -215,8 +215,8 @@ package struct InPipeStateMachine: Sendable {
   /// Notes that all finished events are recorded, or that there is no journal.
   package mutating func record() { lastApplied = lastFinished }
 
-  /// Returns an acknowledgement if one is due; otherwise `nil`. It is due if it would acknowledge,
-  /// or newly allow, at least a quarter of the capacity.
+  /// Returns an acknowledgement if one is due; otherwise `nil`. An acknowledgement is due if it
+  /// would acknowledge, or newly allow, at least a quarter of the capacity.
   package mutating func acknowledgementDue() -> FrameHeader? {
     let quarter = max(1, capacity / 4)
     let newCredit = sendLimit - min(announcedLimit, sendLimit)
@@ -224,7 +224,7 @@ package struct InPipeStateMachine: Sendable {
     return acknowledgement()
   }
 
-  /// Whether the sender has not been sent the latest acknowledgement or credit.
+  /// Whether an acknowledgement or a credit must still be sent to the sender.
   package var hasPendingAcknowledgement: Bool {
     lastApplied > lastAcknowledged || sendLimit > announcedLimit
   }

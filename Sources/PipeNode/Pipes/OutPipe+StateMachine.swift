@@ -4,12 +4,12 @@ import PipeWire
 /// acknowledged, and how many events the receiver allows.
 ///
 /// This end sends nothing until the receiver has welcomed it. It sends only events that are
-/// recorded and that the receiver's credit allows. It keeps each event until the receiver has
-/// acknowledged it.
+/// recorded and that the receiver's credit allows. Each event stays in the queue until the receiver
+/// has acknowledged the event.
 package struct OutPipeStateMachine: Sendable {
   /// An action that the owner, an ``OutPipe``, must perform. Actions must be performed in order.
   package enum Action: Hashable, Sendable {
-    /// Send this frame without a body. The receiver knows the pipe by the socket's routing id.
+    /// Send this frame without a body. The receiver identifies the pipe by the socket's routing id.
     case send(FrameHeader)
     /// Announce the stream, and the event number with which this end continues.
     case open(FrameHeader, stream: UInt64)
@@ -109,7 +109,7 @@ package struct OutPipeStateMachine: Sendable {
   /// Whether a receiver has ever welcomed this end.
   package var hasBeenWelcomed: Bool { lastSession != nil }
 
-  /// Queues an event, whose JSON `write` appends to its argument.
+  /// Queues an event. `write` must append the event's JSON to its argument.
   /// - Parameter schema: The schema version of the receiver for which the event is encoded.
   package mutating func enqueue(
     schema: Int = 1, _ write: (inout [UInt8]) throws -> Void
@@ -167,8 +167,9 @@ package struct OutPipeStateMachine: Sendable {
     if stream == self.stream, received < lastAcknowledged {
       lost = lastAcknowledged - received
       wasRedirected = lastAcknowledged <= redirectedAfter
-      // The receiver continues with an older journal. This end has already deleted the events that
-      // the receiver had acknowledged and no longer has, so they are lost.
+      // Unless the pipe was redirected, the receiver continues with an older journal. This end has
+      // already deleted the events that the receiver had acknowledged and no longer has. So these
+      // events are lost.
       if !wasRedirected {
         actions.append(
           .report(
@@ -193,7 +194,8 @@ package struct OutPipeStateMachine: Sendable {
     lastSession = session
     phase = .open(session: session)
     sendLimit = lastAcknowledged + UInt64(window)
-    // If the receiver already has a part of the first batch, it skips the events before `first`.
+    // If the receiver already has a part of the first batch, the receiver skips the events before
+    // `first`.
     let first = lastHeld + 1
     lastSent = lastHeld
     actions.append(
@@ -206,7 +208,7 @@ package struct OutPipeStateMachine: Sendable {
   }
 
   /// Handles a `credit` frame. The receiver has applied the events up to number `applied`, and
-  /// allows `window` events after it.
+  /// allows `window` events after `applied`.
   package mutating func credited(
     session: UInt64, applied: UInt64, window: UInt32
   ) -> [Action] {
@@ -250,8 +252,8 @@ package struct OutPipeStateMachine: Sendable {
     batches.removeFirst(acknowledgedBatches.count)
   }
 
-  /// Splits the first unsent batch after event `sequence`, because the credit allows only a part of
-  /// the batch.
+  /// Splits the first unsent batch after event `sequence`, because only this part of the batch may
+  /// be sent.
   private mutating func splitFirstUnsent(after sequence: UInt64) {
     let rest = batches[firstUnsent].split(after: sequence)
     batches.insert(rest, at: firstUnsent + 1)

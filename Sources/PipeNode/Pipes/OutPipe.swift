@@ -9,8 +9,8 @@ import PipeWire
 final class OutPipe: Touchable {
   let name: String
   let socket: Socket
-  /// Reports each new connection, because this end must announce itself to the receiver again on
-  /// each of them.
+  /// The monitor that reports each new connection. On each new connection, this end must announce
+  /// itself to the receiver again.
   let connections: ConnectionMonitor
   // A run-time exclusivity check would slow down each event. Only the loop's thread accesses the
   // value.
@@ -23,10 +23,10 @@ final class OutPipe: Touchable {
   @exclusivity(unchecked)
   var isPossiblyFull = false
   private let touched: TouchedPipes<OutPipe>
-  /// The endpoint of the receiver; `nil` while it is unknown.
+  /// The endpoint of the receiver; `nil` while the endpoint is unknown.
   private var receiverEndpoint: PeerEndpoint?
-  /// The endpoint from which this end has last disconnected. A connection to it may still be
-  /// ending.
+  /// The endpoint from which this end has last disconnected. A connection to this endpoint may
+  /// still be ending.
   private var formerEndpoint: String?
   let receiver: String
   /// The schema version of the receiver for which this process encodes events.
@@ -63,9 +63,9 @@ final class OutPipe: Touchable {
   private var isWatched = false
 
   /// - Parameters:
-  ///   - receiverEndpoint: The endpoint of the receiver; `nil` while it is unknown.
+  ///   - receiverEndpoint: The endpoint of the receiver; `nil` while the endpoint is unknown.
   ///   - stream: The id of the numbering of events if the events are not recorded.
-  ///   - recorded: The pipe's data in the journal; `nil` if there is none.
+  ///   - recorded: The pipe's data in the journal; `nil` if the journal contains no data.
   init(
     _ configuration: NodeConfiguration.Out, at receiverEndpoint: PeerEndpoint?, stream: UInt64,
     journal: Journal?,
@@ -97,16 +97,17 @@ final class OutPipe: Touchable {
     // Credit limits the events in flight. A high-water mark would only make sends fail.
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(WireName.pipe(name))
-    // ZMQ_PROBE_ROUTER would announce only the first connection. With ZMQ_IMMEDIATE in addition,
-    // libzmq would discard received messages, such as a goodbye, when their connection is lost.
+    // Does not set ZMQ_PROBE_ROUTER, which would announce only the first connection. With
+    // ZMQ_IMMEDIATE in addition, libzmq would discard received messages, such as a goodbye, when
+    // their connection is lost.
     connections = try ConnectionMonitor(of: socket, in: context)
     if let receiverEndpoint { try socket.connect(to: receiverEndpoint) }
   }
 
   var isFull: Bool { state.isFull }
 
-  /// Queues an event, whose JSON `write` appends to its argument. The event is sent at the end of
-  /// the turn.
+  /// Queues an event. `write` must append the event's JSON to its argument. The event is sent at
+  /// the end of the turn.
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
     touched.touch(self)
     let isDurable = state.isDurable
@@ -235,8 +236,8 @@ final class OutPipe: Touchable {
   var isWaiting: Bool { isConnected && (awaitsWelcome || state.pendingCount > 0) }
 
   /// Checks whether the receiver has been silent for too long. If so, announces this end again or,
-  /// at the next check that fails, reconnects. The receiver's welcome then shows which events it
-  /// has.
+  /// at the next check that fails, reconnects. The receiver's welcome then shows which events the
+  /// receiver has.
   func checkSilence() {
     switch silencePolicy.tick(isWaiting: isWaiting, progress: receivedFrameCount) {
     case .wait: break
@@ -375,7 +376,7 @@ struct EventTooLarge: Error, CustomStringConvertible {
   }
 }
 
-/// Reports the events that enter a pipe to the subscribers of a feed.
+/// A tap on a pipe. Reports each event that enters the pipe to the subscribers of a feed.
 final class PipeTap {
   private let node: String
   private let pipe: String

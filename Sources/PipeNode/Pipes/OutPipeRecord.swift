@@ -5,7 +5,7 @@ import PipeWire
 ///
 /// If the topology file names a new receiver for the pipe, the former receiver may have applied
 /// events without acknowledging them. The former receiver's journal shows which events these are.
-/// The new receiver does not get them.
+/// The new receiver does not get these events.
 struct OutPipeRecord {
   /// The recorded receiver of the pipe; `nil` if the journal contains no receiver.
   var receiver: JournalContents.Receiver?
@@ -62,7 +62,7 @@ struct OutPipeRecord {
   }
 
   /// Returns the number of the last event that the receiver's journal has recorded. Returns 0 if
-  /// the receiver has no journal, because its state is then lost.
+  /// the receiver has no journal, because the receiver's state is then lost.
   static func lastAcceptedNumber(
     of pipe: String, stream: UInt64, by receiver: String, beside journal: Journal
   ) throws -> UInt64 {

@@ -14,7 +14,7 @@ final class OutPipes {
   /// The messages that are held back until coordinators have recorded the step reports.
   private weak var heldMessages: HeldMessages?
   /// The messages that were still held back at the last check. `positions`: the numbers of the step
-  /// reports that they wait for. `since`: the start of the wait.
+  /// reports that the messages wait for. `since`: the start of the wait.
   private var currentHold:
     (positions: [UInt64], since: ContinuousClock.Instant, nextWarning: ContinuousClock.Instant)?
   private var isHoldCheckScheduled = false
@@ -195,8 +195,8 @@ extension OutPipes: PeerConnector {
   }
 }
 
-/// The pipes that have changed in the current turn. A turn handles only these pipes, so its cost
-/// does not depend on the number of all pipes.
+/// The pipes that have changed in the current turn. A turn handles only these pipes, so the cost of
+/// a turn does not depend on the number of all pipes.
 final class TouchedPipes<Pipe: Touchable> {
   // A run-time exclusivity check would slow down each event. Only the loop's thread accesses the
   // value.

@@ -2,7 +2,7 @@ import PipeMachines
 import PipeWire
 
 /// The sending ends of one pipe of the topology file. If the receiver has several shards, the pipe
-/// has an end for each, and an event goes to the shard that owns its key.
+/// has an end for each shard, and each event goes to the shard that owns the event's key.
 ///
 /// Events with the same key thus arrive in the order in which they were sent.
 final class PipeEnds {
@@ -58,8 +58,8 @@ final class PipeEnds {
     return shardPipes[NodeShard.index(of: key, among: shardPipes.count)]
   }
 
-  /// Queues an event, whose JSON `write` appends to its argument, for the shard that owns the
-  /// event's key.
+  /// Queues an event for the shard that owns the event's key. `write` must append the event's JSON
+  /// to its argument.
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
     encodedEvent.removeAll(keepingCapacity: true)
     do {

@@ -14,8 +14,9 @@ struct PoisonEvent {
   let step: StepMarkerFile.Step
   let crashCount: Int
 
-  /// Counts that the step in progress has ended the last process. Returns `nil` if no step was in
-  /// progress, or if the event has ended fewer than ``maximumCrashCount`` processes in a row.
+  /// Records that the last process ended during the step of an event. Returns `nil` if no step was
+  /// in progress, if an effect ended the process, or if the event has ended fewer than
+  /// ``maximumCrashCount`` processes in a row.
   init?(of journal: Journal, log: NodeLog) throws(JournalError) {
     guard journal.fatalEffect == nil, let step = journal.marker.interruptedStep else { return nil }
     let count = try journal.countAttempt(of: step)
@@ -46,8 +47,8 @@ struct PoisonEffect {
   let origin: EffectOrigin
   let crashCount: Int
 
-  /// Counts that the effect has ended the last process. The result is `nil` unless the effect has
-  /// ended ``PoisonEvent/maximumCrashCount`` processes in a row.
+  /// Records that the effect has ended the last process. Returns `nil` if the effect has ended
+  /// fewer than ``PoisonEvent/maximumCrashCount`` processes in a row.
   init?(_ origin: EffectOrigin, of journal: Journal, log: NodeLog) throws(JournalError) {
     crashCount = try journal.countAttempt(of: origin)
     self.origin = origin
@@ -78,8 +79,8 @@ extension EffectOrigin {
 }
 
 extension Journal {
-  /// The effect that ended the last process. `nil` if there is none, or if the journal does not
-  /// list it as running.
+  /// The effect that ended the last process. `nil` if no effect ended the process, or if the
+  /// journal does not list the effect as running.
   var fatalEffect: EffectOrigin? {
     guard let origin = marker.fatalEffect else { return nil }
     let isRunning =

@@ -1,4 +1,4 @@
-/// Decides what to do about a connected peer that should answer, but is silent.
+/// The policy for a connected peer that should answer, but is silent.
 ///
 /// There are two likely causes. A message in either direction was lost with a connection that was
 /// ending; then asking again helps. Or another program has connected under this end's routing id

@@ -8,7 +8,7 @@ import PipeWire
 /// own steps. Later reports of these steps and of earlier steps are ignored. So no composite is
 /// published in a state in which only some of its participants have applied an event.
 package struct CompositeStates {
-  /// Computes the state of a composite from the states of its components.
+  /// A function that computes the state of a composite from the states of its components.
   package typealias Projection = ([JSONValue]) throws -> JSONValue
 
   private struct ComponentState {
@@ -31,8 +31,8 @@ package struct CompositeStates {
   }
 
   private var componentStatesByName: [String: ComponentState] = [:]
-  /// The components whose states must be requested again: a restarted process of the component has
-  /// reported a state that was ignored, because the state may be older than a commit.
+  /// The components whose states must be requested again. A restarted process of the component has
+  /// reported a state that may be older than a commit, and the report was ignored.
   package private(set) var unconfirmedComponents: Set<String> = []
   private var composites: [Composite]
   private let compositeIndices: [String: Int]

@@ -88,8 +88,8 @@ package struct CompositeSteps: Sendable {
 
   /// - Parameters:
   ///   - names: The nodes that report their steps.
-  ///   - recorded: The recorded progress of the nodes. A node without a record needs none, because
-  ///     each of its processes first reports its state and its last transaction.
+  ///   - recorded: The recorded progress of the nodes. A node may have no record, because each
+  ///     process of a node first reports its state and its last transaction.
   package init(of names: [String], recorded: [String: Node] = [:]) {
     nodeNames = names.sorted()
     nodesByName = recorded.filter { names.contains($0.key) }
@@ -100,7 +100,7 @@ package struct CompositeSteps: Sendable {
     waitingReports[node]?.append(reported)
   }
 
-  /// Notes that a new process of a node has joined that knows of no transaction.
+  /// Notes that a new process of a node has joined, and knows of no transaction.
   /// - Parameter last: The last transaction that was issued before the process joined.
   package mutating func began(_ node: String, after last: TransactionID) {
     lastBeforeStart[node] = last
@@ -181,8 +181,8 @@ package struct CompositeSteps: Sendable {
   }
 
   /// Whether the event does not have to wait for a participant: the participant's next report is
-  /// about the transaction, the participant will no longer report the transaction, or it never
-  /// reports steps.
+  /// about the transaction, the participant will no longer report the transaction, or the
+  /// participant never reports steps.
   private func isReady(_ name: String, for transaction: TransactionID) -> Bool {
     guard let waiting = waitingReports[name] else { return true }
     if let reported = waiting.first?.step.transaction, reported >= transaction { return true }
@@ -215,7 +215,8 @@ package struct CompositeSteps: Sendable {
   }
 }
 
-/// Selects the waits for missing reports to log: only long waits, each at growing intervals.
+/// Selects the waits for missing reports that must be logged: only long waits, at growing
+/// intervals.
 package struct StepWaits: Sendable {
   package typealias Instant = ContinuousClock.Instant
 

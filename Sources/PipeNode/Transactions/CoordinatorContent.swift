@@ -116,8 +116,8 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
         + "participants; the commits are sent again")
   }
 
-  /// Takes over from former coordinators of these composites. Their unsent events are lost; this
-  /// function counts and logs them.
+  /// Takes over from former coordinators of these composites. The unsent events of the former
+  /// coordinators are lost; this function counts and logs these events.
   private func takeOver(from composites: [CompositePlan]) {
     guard let journal else { return }
     for former in FormerCoordinator.all(

@@ -35,7 +35,7 @@ final class CoordinatorLinks {
   @exclusivity(unchecked)
   private var isInBatch = false
 
-  /// The interval after which the coordinator sends a question to a silent participant.
+  /// The interval after which the coordinator probes a silent participant.
   private static let probeInterval: Duration = .seconds(5)
 
   init(
@@ -150,7 +150,7 @@ extension CoordinatorLinks: PeerConnector {
 final class CoordinatorLink {
   let participant: String
   private let number: Int
-  /// The endpoint of the participant; `nil` while it is unknown.
+  /// The endpoint of the participant; `nil` while the endpoint is unknown.
   private var peerEndpoint: PeerEndpoint?
   /// Whether the participant is in this process. Such a connection ends only when this object cuts
   /// it.
@@ -240,8 +240,8 @@ final class CoordinatorLink {
     }
   }
 
-  /// Sends a message if the participant has joined. A lost message is sent again by the
-  /// coordinator, or the participant requests it.
+  /// Sends a message if the participant has joined. If the message is lost, the coordinator sends
+  /// it again, or the participant requests it.
   func send(_ message: CoordinatorMessage) {
     guard isJoined else { return }
     flush()
@@ -256,8 +256,8 @@ final class CoordinatorLink {
 
   // MARK: Silence
 
-  /// Sends a question to the participant if it has been silent since the last call. One of its
-  /// messages may have been lost.
+  /// Asks the participant to join again if no message has arrived from it since the last call. One
+  /// of its messages may have been lost.
   func probe() {
     defer { answerCountAtProbe = answerCount }
     guard isConnected, !isWaiting, answerCount == answerCountAtProbe else { return }

@@ -92,7 +92,7 @@ final class CoordinatorPipes {
 
   // MARK: Dead letters
 
-  /// Requests the event of a dead letter again, or drops it.
+  /// Requests the event of a dead letter again, or drops the dead letter.
   func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let deadLetter = deadLetters[id] else {
       return reply(.invalid(DeadLetter.unknownMessage(id: id)))

@@ -29,7 +29,7 @@ final class CoordinatorRules {
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static let stepsPerTurn = 512
 
-  /// Creates the rules. Returns `nil` if none of the composites has an outgoing pipe.
+  /// Creates the rules. Returns `nil` if none of the composites has an outbound pipe.
   /// - Parameters:
   ///   - recorded: The recorded progress of the nodes, by name.
   ///   - consumed: The progress of the inbound pipes in the journal, by name.
@@ -94,10 +94,10 @@ final class CoordinatorRules {
     return true
   }
 
-  /// Notes that a new process of a node has joined that knows of no transaction.
+  /// Notes that a new process of a node has joined, and knows of no transaction.
   func began(_ node: String, after last: TransactionID) { steps.began(node, after: last) }
 
-  /// Whether a report has arrived since the last search that found no step that is ready.
+  /// Whether a report has arrived since the last search in which no step was ready.
   private var hasNewReports = false
 
   var hasWork: Bool { hasNewReports && !isFull }

@@ -11,10 +11,10 @@ extension CoordinatorStateMachine {
 
   /// Handles the join of a participant.
   ///
-  /// A participant can be prepared for transactions of an earlier process that the journal does
-  /// not contain. The coordinator then answers only after the other participants have joined, or
-  /// have had time to join. If one of the other participants has applied the event, the journal
-  /// lacks records.
+  /// A participant can be prepared for transactions that an earlier process has issued, and that
+  /// the journal does not contain. The coordinator then answers only after the other participants
+  /// have joined, or have had time to join. If one of the other participants has applied the event,
+  /// the journal lacks records.
   package mutating func joined(_ participant: String, _ join: ParticipantJoin) -> [Action] {
     guard !identity.isRefused else { return [] }
     if let mismatch = mismatch(of: participant, join) {
@@ -63,8 +63,8 @@ extension CoordinatorStateMachine {
   }
 }
 
-/// The identity of a coordinator's journal. It shows whether the records of a participant belong to
-/// this journal.
+/// The identity of a coordinator's journal. The identity shows whether the records of a participant
+/// belong to this journal.
 struct JournalIdentity: Sendable {
   /// The id of the journal; `nil` if the coordinator has no journal.
   let id: UInt64?

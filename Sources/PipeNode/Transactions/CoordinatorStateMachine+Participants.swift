@@ -122,14 +122,14 @@ extension CoordinatorStateMachine {
     return actions
   }
 
-  /// Handles the news from a participant's feed that the participant has taken a step alone.
+  /// Handles a report from a participant's feed: the participant has taken a step alone.
   package mutating func reported(_ participant: String, version: UInt64) -> [Action] {
     guard participants.reported(participant, version: version) else { return [] }
     return wake([participant]) + beginReadyRequests()
   }
 
-  /// Returns the participants of a transaction that is in progress or committed; `nil` if it is
-  /// forgotten.
+  /// Returns the participants of a transaction that is in progress or committed; `nil` if the
+  /// transaction is forgotten.
   package func participants(of transaction: TransactionID) -> [String]? {
     if let known = transactionsByID[transaction] { return known.participants }
     guard let caller = answers.caller(of: transaction),

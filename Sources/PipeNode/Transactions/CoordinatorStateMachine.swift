@@ -35,9 +35,9 @@ package struct CoordinatorStateMachine: Sendable {
     /// Note in the journal that clients were forgotten, with their requests up to number `through`.
     /// The note is written together with the deletion of the forgotten commits.
     case forgetRequests(through: UInt64)
-    /// Answers a caller, if it is connected.
+    /// Answer a caller, if the caller is connected.
     case reply(RequestID, TransactionReply)
-    /// Notifies a client that its request is not executed, because it may repeat an earlier request
+    /// Notify a client that its request is not executed, because it may repeat an earlier request
     /// whose answer is forgotten. Requests with numbers above `through` are certainly new.
     case replyForgotten(RequestID, through: UInt64)
     /// Publish the states of the composites after a transaction. The participants in the dictionary
@@ -65,7 +65,7 @@ package struct CoordinatorStateMachine: Sendable {
   var transactionsByID: [TransactionID: TransactionStateMachine] = [:]
   /// The commits that some participants have not acknowledged yet, in order, by participant.
   var unacknowledgedCommitsByParticipant: [String: [TransactionID]] = [:]
-  /// The identity of the journal. Comparing it with the participants' data shows whether the
+  /// The identity of the journal. A comparison with the participants' data shows whether the
   /// journal was replaced or lacks records.
   var identity: JournalIdentity
   var joining: JoiningParticipants

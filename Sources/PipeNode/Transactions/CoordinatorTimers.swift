@@ -16,8 +16,8 @@ final class CoordinatorTimers {
   private static let voteTimeout: Duration = .seconds(2)
   /// The time that participants have to acknowledge a commit before the commit is sent again.
   private static let resendInterval: Duration = .milliseconds(200)
-  /// The time for which a request that is tried only once waits for its locks while its
-  /// participants take part in no commit.
+  /// The time for which a request that is tried only once waits for its locks. The time starts
+  /// again if a participant of the request has taken part in a commit.
   private static let lockTimeout: Duration = .seconds(1)
   /// The time for which the coordinator waits after its start for the running participants to join.
   private static let joinTimeout: Duration = .seconds(1)
@@ -75,8 +75,8 @@ extension CoordinatorStateMachine {
     /// The COMMIT must be sent again.
     case resend(TransactionID)
     /// A request that is tried only once has waited too long for its locks. If its participants
-    /// have taken part in commits since it was queued, it remains queued, because it will have its
-    /// turn.
+    /// have taken part in commits since the timer was started, the request remains queued, because
+    /// it will have its turn.
     case locks(RequestID)
     /// The deadline that the caller has set for its request has passed.
     case deadline(RequestID, Duration)

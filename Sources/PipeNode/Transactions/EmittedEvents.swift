@@ -81,8 +81,8 @@ package struct EmittedEvents {
     requestedEventsByNumber[event.name.number] = event
   }
 
-  /// Reads an answer of the coordinator; `nil` if the answer belongs to no event, or if another
-  /// answer will follow.
+  /// Handles an answer of the coordinator. Returns `nil` if the answer belongs to no event, or if
+  /// another answer will follow.
   /// - Parameter applied: The last transaction whose step is applied.
   mutating func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, applied: TransactionID
@@ -115,9 +115,9 @@ package struct EmittedEvents {
     if appliedCount.isMultiple(of: Self.acknowledgementBatchSize) { pendingAcknowledgement = event }
   }
 
-  /// Removes and returns the message that acknowledges the coordinator's answers; `nil` if it is
-  /// not due. Answers to effects that have not ended are not acknowledged, because such an effect
-  /// may run again and then emits all its events again.
+  /// Removes and returns the message that acknowledges the coordinator's answers; `nil` if no
+  /// acknowledgement is due. Answers to effects that have not ended are not acknowledged, because
+  /// such an effect may run again and then emits all its events again.
   /// - Parameter oldestEffect: The version of the step that started the oldest running effect;
   ///   `nil` if no effect is running.
   package mutating func takeAcknowledgement(oldestEffect: UInt64?) -> FrameHeader? {
@@ -129,8 +129,8 @@ package struct EmittedEvents {
     return event.header(.acknowledge, sequence: oldest)
   }
 
-  /// Removes and returns the event whose transaction the node is about to apply; `nil` if an effect
-  /// did not emit it.
+  /// Removes and returns the event whose transaction the node is about to apply. Returns `nil` if
+  /// the transaction's event was not emitted by an effect.
   mutating func take(_ transaction: TransactionID) -> EmittedEvent? {
     committedEventsByTransaction.isEmpty
       ? nil : committedEventsByTransaction.removeValue(forKey: transaction)
@@ -174,7 +174,7 @@ package struct EmittedEventNames {
   private var announcedCount: UInt64 = 0
   private let processScope: UInt64
 
-  /// The number of stored effects at which the effects that have ended are removed.
+  /// When this number of effects is stored, the effects that have ended are removed.
   private static let pruneThreshold = 64
 
   /// - Parameter processScope: A random number that only this process uses.

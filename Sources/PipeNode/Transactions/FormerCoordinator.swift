@@ -3,9 +3,10 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// A coordinator that, before a change of the topology file, coordinated one of the composites of
-/// the current coordinator. No other process opens its journal any more, so this type reads the
-/// journal. Events that the former coordinator had not sent are lost and are reported as lost.
+/// The former coordinator of a composite that the current coordinator has taken over after a change
+/// of the topology file. No process uses the former coordinator's journal any more, so this type
+/// reads that journal. Events that the former coordinator had not sent are lost, and are reported
+/// as lost.
 struct FormerCoordinator {
   let name: String
   private let journal: Journal
@@ -47,8 +48,8 @@ struct FormerCoordinator {
     journal.forgetContents()
   }
 
-  /// Reports the lost events, and deletes them from the journal. So they are not sent late if the
-  /// topology file is changed back.
+  /// Reports the lost events, and deletes them from the journal. So the events are not sent late if
+  /// the topology file is changed back.
   /// - Parameter outs: The outbound pipes that the composites have now.
   /// - Returns: The number of lost events, by the names of the pipes.
   func dispose(

@@ -60,7 +60,8 @@ final class InDoubtWatch {
   @exclusivity(unchecked)
   private var queryTime: Int64?
 
-  /// How long a prepared participant waits for the outcome before it asks. Unit: nanoseconds.
+  /// The time for which a prepared participant waits for the outcome before it asks the
+  /// coordinator. Unit: nanoseconds.
   fileprivate static let queryInterval: Int64 = 200_000_000
 
   /// - Parameter askCoordinator: Called when the coordinator has not sent the outcome within

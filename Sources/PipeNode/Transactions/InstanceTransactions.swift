@@ -7,8 +7,8 @@ import PipeWire
 /// A transaction locks one instance. All instances share the sequence of transactions, because a
 /// coordinator sends the PREPAREs for all instances over one connection, in ascending order. So the
 /// highest transaction shows whether a PREPARE is new. The highest applied transaction shows
-/// whether the commit of an unlocked instance is a repetition. So an unlocked instance requires no
-/// memory.
+/// whether the commit of an unlocked instance is a repetition. With these two numbers, nothing has
+/// to be stored for an unlocked instance.
 package struct InstanceTransactions: Sendable {
   package typealias Action = ParticipantStateMachine.Action
 

@@ -18,8 +18,8 @@ protocol ParticipatingInstances: AnyObject {
   func lock(_ key: InstanceKey)
   /// Processes the waiting inputs of an instance.
   func unlock(_ key: InstanceKey)
-  /// Returns whether inputs of an unlocked instance still wait. They must be processed before the
-  /// instance is locked again.
+  /// Returns whether an unlocked instance still has waiting inputs. These inputs must be processed
+  /// before the instance is locked again.
   func hasWaitingInput(_ key: InstanceKey) -> Bool
   /// Publishes the node's state again, because an instance has become in doubt or is no longer in
   /// doubt.
@@ -62,8 +62,8 @@ final class KeyedParticipant: NodeParticipant {
   private var coordinator: KnownCoordinator
   @exclusivity(unchecked)
   private var isStarted = false
-  /// Whether the coordinator has connected to this process. Messages that arrive before were meant
-  /// for the previous process.
+  /// Whether the coordinator has connected to this process. Earlier messages were meant for the
+  /// previous process.
   @exclusivity(unchecked)
   private var isConnected = false
   /// The transactions whose steps are recorded, but not acknowledged to the coordinator.
@@ -120,8 +120,8 @@ final class KeyedParticipant: NodeParticipant {
   /// Returns the step for which an instance is prepared; `nil` if there is none.
   func preparedStep(of key: InstanceKey) -> PreparedStep? { transactions[key]?.preparedStep }
 
-  /// Returns the transaction in progress of an instance, and whether it is in doubt; `nil` if there
-  /// is none.
+  /// Returns the transaction in progress of an instance, and whether the transaction is in doubt.
+  /// Returns `nil` if the instance has no transaction in progress.
   func transaction(
     of key: InstanceKey, in node: String
   ) -> (prepared: InDoubtTransaction, isInDoubt: Bool)? {
@@ -153,7 +153,7 @@ final class KeyedParticipant: NodeParticipant {
   }
 
   /// Notes that an instance has taken a step. The coordinator is then notified, if it has asked for
-  /// that.
+  /// a notification.
   func noteStep(of key: InstanceKey) {
     if transactions.isNotificationDue(key) { steppedKeys.insert(key) }
   }
@@ -250,8 +250,7 @@ final class KeyedParticipant: NodeParticipant {
   }
 
   /// Finishes the step of an instance's last commit before the instance handles a new request. The
-  /// request refers to the state after this commit. Also processes the inputs of the instance that
-  /// have waited.
+  /// request refers to the state after this commit. Also processes the instance's waiting inputs.
   /// - Returns: Whether the node is still running.
   private func finishTaking(_ key: InstanceKey) -> Bool {
     guard transactions[key]?.isTakingStep == true || instances.hasWaitingInput(key) else {
@@ -446,8 +445,8 @@ private struct InstanceRecords {
   private var records: [(key: InstanceKey, record: ParticipantRecord)] = []
   /// The highest committed transaction among the records; `nil` if there is none.
   private var committed: TransactionID?
-  /// The coordinator's new journal; `nil` if it has not changed. `recorded` is `nil` if the
-  /// coordinator no longer has a journal.
+  /// The coordinator's new journal; `nil` if the journal has not changed. `recorded` is `nil` if
+  /// the coordinator no longer has a journal.
   private var coordinator: (recorded: RecordedCoordinator?, isWritten: Bool)?
   /// The aborted transactions whose prepared steps are still in the journal. Their removal is not
   /// urgent, but precedes all later records of their instances.
@@ -473,7 +472,7 @@ private struct InstanceRecords {
     records.removeAll {
       if case .prepared(let step) = $0.record { step.transaction == transaction } else { false }
     }
-    // Otherwise, the journal already contains the prepared step.
+    // If no record was removed, the journal already contains the prepared step.
     if records.count == count, isRecorded { aborted.append((transaction, key)) }
   }
 

@@ -66,8 +66,8 @@ final class Participant: NodeParticipant {
   ) { [unowned self] in handleQueryTimer() }
   @exclusivity(unchecked)
   private var isStarted = false
-  /// Whether the coordinator has connected to this process. Messages that arrive before were meant
-  /// for the previous process.
+  /// Whether the coordinator has connected to this process. Earlier messages were meant for the
+  /// previous process.
   @exclusivity(unchecked)
   private var isConnected = false
   @exclusivity(unchecked)
@@ -240,7 +240,7 @@ final class Participant: NodeParticipant {
         scheduleAcknowledgement()
       case .send(let message):
         // A message that cannot be sent is not repeated. If the node is prepared, it will ask for
-        // the outcome. If an evaluation is running, it ends with the connection.
+        // the outcome. If an evaluation is running, the evaluation is abandoned.
         if case .unroutable = send(message) { isDisconnected = true }
       case .startLimit(let transaction, let limit):
         inDoubtWatch.prepared()
@@ -330,7 +330,7 @@ final class Participant: NodeParticipant {
     return services.send(frame.header, frame.body, peer)
   }
 
-  /// Acknowledges the transactions whose steps are recorded to the coordinator.
+  /// Acknowledges to the coordinator the transactions whose steps are recorded.
   private func acknowledge() {
     guard !unacknowledged.isEmpty else { return }
     let transactions = unacknowledged
@@ -356,7 +356,7 @@ final class Participant: NodeParticipant {
   }
 
   /// Notes that the node has reached a failpoint. Cuts the connections at the node's inbox if the
-  /// failpoint demands it.
+  /// failpoint requires that.
   private func hitFailpoint(_ point: Failpoint) {
     if Failpoint.hit(point) { services.cutConnections() }
   }
@@ -375,7 +375,7 @@ final class Participant: NodeParticipant {
 
   // MARK: Events of effects
 
-  /// Requests an event that an effect has emitted from the coordinator. The request is repeated on
+  /// Requests from the coordinator an event that an effect has emitted. The request is repeated on
   /// each connection until the event is accepted.
   func emit(_ event: EmittedEvent) {
     emitted.add(event)

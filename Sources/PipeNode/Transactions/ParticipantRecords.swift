@@ -31,7 +31,7 @@ struct ParticipantRecords {
     if isCommitted, case .step(let step) = record { committed = step.transaction }
   }
 
-  /// Notes that the coordinator uses another journal; `nil` if it no longer has a journal.
+  /// Notes that the coordinator uses another journal; `nil` if the coordinator no longer has one.
   mutating func change(_ recorded: RecordedCoordinator?) { coordinator = (recorded, false) }
 
   mutating func abort(_ transaction: TransactionID) { aborted = (transaction, false) }

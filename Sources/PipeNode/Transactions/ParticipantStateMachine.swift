@@ -32,15 +32,15 @@ package struct ParticipantStateMachine: Sendable {
     case record(ParticipantRecord)
     case send(ParticipantMessage)
     /// Take the step: enter the state, request its output, and send the events of pipes with
-    /// `when`. All these results must become durable together with the following record, and must
-    /// not be visible outside this process before.
+    /// `when`. All these results must become durable together with the following record. They must
+    /// not be visible outside this process before that.
     case enter(PreparedStep)
     /// Call ``ParticipantStateMachine/limitPassed(_:)`` once, after this duration.
     case startLimit(TransactionID, Duration)
     case stopLimit
     /// Roll the machine back: cancel the running transition and discard its result.
     case rollBack
-    /// Processes the inputs that were queued while the participant was frozen.
+    /// Process the inputs that were queued while the participant was frozen.
     case unfreeze
     /// Call ``ParticipantStateMachine/queryTimerFired()`` once, after a short time.
     case startQueryTimer
@@ -105,7 +105,7 @@ package struct ParticipantStateMachine: Sendable {
     lastApplied = applied
     lastCommitted = applied
     watermark = max(applied, prepared?.transaction ?? .zero)
-    // If the node has recorded a step after the prepared one, the transaction has ended.
+    // If the node has recorded a step after the prepared step, the transaction has ended.
     if let prepared, prepared.transaction > applied, prepared.move.version == version + 1 {
       phase = .prepared(prepared)
     } else {
@@ -286,8 +286,8 @@ extension ParticipantStateMachine {
   package mutating func evaluated(
     _ transaction: TransactionID, _ result: Result<ParticipantMove, ParticipantRefusal>
   ) -> [Action] {
-    // If this evaluation is no longer in progress, it had exceeded its time limit, or the
-    // transaction was aborted.
+    // If this evaluation is no longer in progress, the transition had exceeded its time limit, or
+    // the transaction was aborted.
     guard case .evaluating(let request) = phase, request.transaction == transaction else {
       return []
     }
@@ -409,8 +409,8 @@ package enum ParticipantRecord: Hashable, Sendable {
 /// A message from the coordinator that contradicts the participant's data.
 package enum ParticipantConflict: Hashable, Sendable {
   /// The coordinator has committed a transaction that is unknown to the participant. According to
-  /// its journal, the participant has not voted yes. So the participant had another journal when it
-  /// voted.
+  /// the participant's journal, the participant has not voted yes. So the participant had another
+  /// journal when it voted.
   case commitOfUnknown(TransactionID)
   /// The coordinator has aborted a transaction that was committed.
   case abortOfCommitted(TransactionID)

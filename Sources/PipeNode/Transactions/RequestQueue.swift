@@ -28,10 +28,10 @@ struct RequestQueue: Sendable {
       /// The request waits for its locks.
       case queued
       case running(TransactionID)
-      /// The request waits until one of these participants, which have refused the event, changes
-      /// its state.
+      /// The request waits until one of these participants changes its state. Because of these
+      /// participants, the last attempt failed.
       case sleeping(Set<String>)
-      /// Was not tried, because these participants are known to refuse the event.
+      /// The request was not tried, because these participants are known to refuse the event.
       case deferred([BlockingParticipant])
     }
 
@@ -62,7 +62,7 @@ struct RequestQueue: Sendable {
     case begins(PendingRequest, TransactionID)
     /// The request has failed, and waits for another attempt.
     case waits(RequestID)
-    /// The request has failed finally, and was removed from the queue.
+    /// The request has failed for good, and was removed from the queue.
     case fails(PendingRequest, SynchronizedReply)
   }
 
@@ -148,7 +148,7 @@ struct RequestQueue: Sendable {
       of: pending.request.participants)
   }
 
-  /// Returns the reply to a request that has not got its locks: the participants that are busy.
+  /// Returns the reply to a request that could not get its locks: the participants that are busy.
   func busy(_ pending: PendingRequest) -> SynchronizedReply {
     let locked = pending.request.participants.filter { locksByParticipant[$0] != nil }
     // If no participant is locked, an earlier request that will lock the participants blocks this
@@ -200,7 +200,7 @@ struct RequestQueue: Sendable {
     positionsByParticipant[participant]?.isEmpty == false
   }
 
-  /// Returns the requested participants that are the node, or its instances.
+  /// Returns the requested participants that are the node itself, or instances of the node.
   func participants(of node: String) -> [String] {
     positionsByParticipant.keys.filter { InstanceName.node(of: $0) == node }
   }
@@ -211,7 +211,7 @@ struct RequestQueue: Sendable {
   private static let lockLimit = 4_096
 
   /// Begins each request that can lock all its participants, unless an earlier request has reserved
-  /// one of them.
+  /// one of these participants.
   /// - Parameter last: The last transaction that was issued. The new transactions have the next
   ///   numbers.
   mutating func takeTurns(
@@ -308,7 +308,7 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Returns a waiting request to its original position in the queue.
+  /// Moves a waiting request back to its original position in the queue.
   private mutating func requeue(_ position: UInt64) {
     pendingRequests[position]?.phase = .queued
     queue.insert(position, at: queue.firstIndex { $0 > position } ?? queue.endIndex)
@@ -325,7 +325,8 @@ extension RequestQueue {
     priorityCount > 0 && competitors(before: pending).contains(where: \.hasPriority)
   }
 
-  /// Counts a committed request for each waiting request that it has overtaken.
+  /// Increments the overtaken count of each waiting request that the committed request `pending`
+  /// has overtaken.
   /// - Returns: The ids of the requests that have just got priority.
   mutating func countOvertaken(by pending: PendingRequest) -> [RequestID] {
     competitors(before: pending).filter(\.isWaiting).compactMap { other in

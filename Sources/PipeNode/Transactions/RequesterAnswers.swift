@@ -140,8 +140,8 @@ struct RequesterAnswers: Sendable {
   ///   - transaction: The transaction that was begun for the request; `nil` if there was none.
   ///   - reported: The last transaction that each participant with step reports has reported, by
   ///     participant.
-  ///   - isInProgress: Returns whether some participants have not acknowledged a transaction, so
-  ///     that they still require its record.
+  ///   - isInProgress: Returns whether some participants have not acknowledged a transaction, and
+  ///     so still require its record.
   mutating func keep(
     _ reply: TransactionReply, of id: RequestID, by transaction: TransactionID? = nil,
     reported: [String: TransactionID] = [:], isInProgress: (TransactionID) -> Bool

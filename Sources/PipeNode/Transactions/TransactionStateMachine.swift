@@ -156,7 +156,8 @@ extension TransactionStateMachine {
       phase = .committing(remaining)
       return remaining.isEmpty ? .finish : .nothing
     case .yes(let participant, _), .query(let participant):
-      // A participant that sends a query is prepared, so it has not received the commit.
+      // A participant that votes again or sends a query is prepared, so it has not received the
+      // commit.
       return participants.contains(participant) ? .resend([participant]) : .nothing
     case .connected(let participant):
       return unacknowledged.contains(participant) ? .resend([participant]) : .nothing

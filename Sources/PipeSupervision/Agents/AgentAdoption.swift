@@ -40,8 +40,8 @@ package struct AgentAdoption {
     }
     guard let node = plan[name] else { return nil }
     var wanted = plan.launch(of: node)
-    // A new image restarts the pod, and the pod's process with it. So another build is no reason to
-    // replace the process here.
+    // When the image changes, Kubernetes restarts the pod, and the process with the pod. So another
+    // build is no reason to replace the process here.
     wanted.build = launch.build
     if let difference = launch.difference(from: wanted) { return difference.description }
     if let host = launch.host, !adoptable.contains(where: { $0.record.node == host }) {
@@ -82,7 +82,7 @@ package struct AgentProcessRecord: Codable, Hashable, Sendable {
   var session: UInt64?
   /// The public key of the process.
   var key: String
-  /// The endpoints of the process; `nil` until it says hello.
+  /// The endpoints of the process; `nil` until the process says hello.
   var endpoints: NodeEndpoints?
 
   private static let suffix = ".process"

@@ -7,9 +7,9 @@ import PipeWire
 /// Runs processes through agents, for topologies whose orchestrator starts no processes itself.
 ///
 /// An agent reports repeatedly which process it runs, and the orchestrator repeats commands that
-/// the agent has not executed. Once the orchestrator has sent a start command, it assumes that the
-/// process may be running, until the agent reports the end of the process or another agent has
-/// replaced this agent.
+/// the agent has not executed. After a start command, the orchestrator assumes that the process may
+/// be running. The assumption ends when the agent reports the end of the process, or another agent
+/// has replaced this agent.
 final class AgentEngine: ProcessEngine {
   /// A process that an agent runs, or is about to run.
   final class Handle: ProcessHandle {
@@ -158,7 +158,7 @@ final class AgentEngine: ProcessEngine {
     processes.finish(process, of: name, as: exit)
   }
 
-  /// Kills a process that should not run. The right process starts afterwards.
+  /// Kills a process that should not run. The required process starts afterwards.
   private func killUnwantedProcess(_ process: AgentReport.Process?, of name: String) {
     guard let process, process.isRunning else { return }
     send(.kill, to: process.incarnation, of: name)
@@ -190,7 +190,8 @@ final class AgentEngine: ProcessEngine {
       name, incarnation: incarnation, on: name, isLost: isUnavailable, at: .now)
   }
 
-  /// Whether an agent must start the node, but is not connected, or cannot start a process now.
+  /// Whether an agent must start the node, and this agent is not connected or cannot start a
+  /// process now.
   func isAgentUnavailable(_ name: String) -> Bool {
     supervisor.plan[name]?.hasAgent == true && !agents.canStart(name, at: .now)
   }

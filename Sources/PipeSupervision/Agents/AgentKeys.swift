@@ -30,7 +30,8 @@ package struct AgentKeys: Sendable {
   /// - Parameters:
   ///   - nodes: The nodes that agents start.
   ///   - endpoint: The endpoint at which agents, nodes and clients connect to the orchestrator.
-  ///   - directory: The directory of the files. It is created if it does not exist.
+  ///   - directory: The directory of the files. The call creates this directory if it does not
+  ///     exist.
   package static func make(
     of nodes: [String], for topology: String, at endpoint: String, in directory: String
   ) throws {

@@ -27,8 +27,8 @@ package struct AgentRegistry: Sendable {
   private struct DisplacedAgent: Sendable {
     /// Whether the process was running according to the agent's last report.
     var isRunning: Bool
-    /// When the agent was replaced or, if the agent has sent a report since, when it sent its last
-    /// report.
+    /// When the agent was replaced or, if the agent has sent reports since, when the last of these
+    /// reports arrived.
     var lastReportAt: Instant
   }
 
@@ -73,8 +73,8 @@ package struct AgentRegistry: Sendable {
   package func hasEnded(session: UInt64, of node: String, at now: Instant) -> Bool {
     guard let agent = agents[node], agent.report.session != session else { return false }
     guard let displaced = displacedAgents[node]?[session] else {
-      // The agent of that session has sent no report. If this agent were running, it would have
-      // sent a report.
+      // The agent of that session has sent no report to this orchestrator. If that agent were
+      // running, it would have sent a report.
       return now - agent.connectedSince >= Self.replacementTimeout
     }
     return !displaced.isRunning || now - displaced.lastReportAt >= Self.replacementTimeout

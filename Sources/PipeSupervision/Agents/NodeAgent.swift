@@ -172,8 +172,8 @@ package final class NodeAgent {
 
   // MARK: The process
 
-  /// Reads the pending output of one of the process's pipes, sends the output to the orchestrator,
-  /// and writes it to the agent's own output.
+  /// Reads the pending output of a pipe of the process. Sends this output to the orchestrator, and
+  /// writes it to the agent's own output.
   private func read(_ descriptor: Int32, as stream: LogStream) {
     var splitter = splitters[stream] ?? LogLineSplitter()
     let (read, isOpen) = splitter.drain(descriptor)
@@ -250,7 +250,7 @@ package final class NodeAgent {
     hasContact = true
   }
 
-  /// Sends a report, and schedules the next one.
+  /// Sends a report, and schedules the next report.
   private func sendPeriodicReport() {
     sendReport()
     if let lastMessageAt, .now - lastMessageAt > Self.silenceTimeout { reconnect() }
@@ -375,7 +375,7 @@ package struct AgentStateMachine: Sendable {
   }
 
   private mutating func leave() -> [Action] {
-    // The first request stops the process gracefully. A second request kills it.
+    // The first request stops the process gracefully. A second request kills the process.
     let signal: Signal = isLeaving ? .kill : .terminate
     if leaving == .no { leaving = .gracefully }
     return isRunning ? [.report, .kill(signal)] : [.report] + endIfLeaving()

@@ -2,8 +2,8 @@ import CProcess
 import Glibc
 import PipeSystem
 
-/// A hash of bytes that are added in blocks. All blocks except the last one must have a multiple of
-/// eight bytes.
+/// A hash of bytes that are added in blocks. The length of each block except the last must be a
+/// multiple of eight bytes.
 struct ContentHash {
   private var value: UInt64 = 0xCBF2_9CE4_8422_2325
   private(set) var byteCount: Int64 = 0
@@ -77,7 +77,8 @@ struct ArchiveHeader: Hashable {
     fileByteCount = Int64(size)
   }
 
-  /// Writes a number in octal. A larger number is written in base 256, as GNU tar does.
+  /// Writes a number in octal. Writes a number that is too large for the field in base 256, as GNU
+  /// tar does.
   private static func set(_ bytes: inout [UInt8], _ field: Range<Int>, to value: UInt64) {
     let digits = Array(String(value, radix: 8).utf8)
     let width = field.count - 1
@@ -147,7 +148,7 @@ final class ArchiveWriter {
     return hash
   }
 
-  /// Writes the end of the archive, and waits until the archive is on the disk.
+  /// Writes the end marker, and waits until the archive is on the disk.
   func finish() throws(SystemError) {
     try write([UInt8](repeating: 0, count: 2 * ArchiveHeader.byteCount))
     guard fsync(descriptor) == 0 else { throw SystemError("fsync", on: path, code: errno) }
@@ -170,7 +171,7 @@ final class ArchiveReader {
   private let descriptor: Int32
   private let byteCount: Int64
   private(set) var entries: [Entry] = []
-  /// Whether the archive has its end, two blocks of zeros.
+  /// Whether the archive ends with its end marker, two blocks of zeros.
   private(set) var isComplete = false
   private static let blockByteCount = 256 << 10
 
@@ -197,7 +198,7 @@ final class ArchiveReader {
 
   func entry(_ path: String) -> Entry? { entries.first { $0.header.path == path } }
 
-  /// Reads the contents of a file.
+  /// Returns the contents of an entry. Throws an error if they exceed `limit` bytes.
   func bytes(of entry: Entry, limit: Int) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try forEachBlock(of: entry) { block in
@@ -209,14 +210,14 @@ final class ArchiveReader {
     return bytes
   }
 
-  /// Returns the hash of a file's contents.
+  /// Returns the hash of the contents of an entry.
   func hash(of entry: Entry) throws -> ContentHash {
     var hash = ContentHash()
     try forEachBlock(of: entry) { block in block.withUnsafeBytes { hash.add($0) } }
     return hash
   }
 
-  /// Writes a file's contents to a new file, and waits until they are on the disk.
+  /// Writes the contents of an entry to a new file, and waits until the new file is on the disk.
   func extract(_ entry: Entry, to target: String) throws {
     let file = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw SystemError("open", on: target, code: errno) }

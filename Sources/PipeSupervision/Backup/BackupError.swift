@@ -8,13 +8,15 @@ package enum BackupError: Error, Hashable, CustomStringConvertible {
   case notNow(topology: String, reason: String)
   /// The nodes run on several hosts.
   case severalHosts(topology: String)
-  /// The processes did not stop, or their journals could not be read, within the limit of a pause.
+  /// Within the limit of a pause, the processes of `nodes` did not stop or, if `nodes` is empty,
+  /// the journals could not be read.
   case notPaused(nodes: [String], limit: String)
   /// A journal cannot be copied.
   case journal(node: String, JournalError)
   /// The backup cannot be written.
   case unwritable(file: String, reason: String)
-  /// The file system of the backup has too little space. Unit: bytes.
+  /// The file system of the backup has too little space. `required` and `available` are in bytes;
+  /// `nil` if they are unknown.
   case noSpace(file: String, required: Int64?, available: Int64?)
   /// A file exists at the path of the backup, and is not a backup.
   case otherFile(file: String)
@@ -22,9 +24,9 @@ package enum BackupError: Error, Hashable, CustomStringConvertible {
   // Restoring a backup.
   case unreadable(file: String, reason: String)
   case notABackup(file: String)
-  /// The file ends before the backup does.
+  /// The file was cut off before the end of the backup.
   case incomplete(file: String)
-  /// The contents differ from the recorded hash.
+  /// The contents of `entry` differ from the recorded hash.
   case damaged(file: String, entry: String)
   case otherVersion(file: String, found: Int)
   case otherTopology(file: String, found: String, expected: String)
@@ -90,7 +92,7 @@ package enum BackupError: Error, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Returns the error for a file of the backup that cannot be written.
+  /// Returns the error for a backup that cannot be written.
   static func writing(_ error: any Error, to file: String) -> BackupError {
     if let error = error as? BackupError { return error }
     if error.isDiskFull { return .noSpace(file: file, required: nil, available: nil) }

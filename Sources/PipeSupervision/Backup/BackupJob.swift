@@ -6,12 +6,12 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Makes one backup. One thread at a time uses it: the caller calls ``open()``, then ``take()`` while the
-/// nodes are paused, and then ``write(_:)``.
+/// Makes one backup. One thread at a time uses the job: the caller calls ``open()``, then
+/// ``take()`` while the nodes are paused, and then ``write(_:)``.
 ///
-/// All processes that keep journals are paused when the journals are read, so the backup contains
-/// the files that would be left if all of these processes were killed at one moment. Restarting
-/// from such files is what each node does after a crash.
+/// All processes that keep journals are paused when the journals are read. So the backup contains
+/// the files that would be left if all of these processes were killed at one moment. Each node can
+/// restart from such files, as after a crash.
 final class BackupJob {
   /// The path of the backup.
   let file: String
@@ -36,7 +36,7 @@ final class BackupJob {
     self.journals = journals
   }
 
-  /// Checks the destination, and opens the journals.
+  /// Checks the destination, opens the journals, and creates the work directory.
   func open() throws(BackupError) {
     try checkDestination()
     cuts = []
@@ -52,7 +52,8 @@ final class BackupJob {
 
   /// Fixes the contents of the backup. Precondition: the nodes are paused.
   func take() throws(BackupError) {
-    // A node may have got its first journal, or may have been reset, since the journals were opened.
+    // A node may have got its first journal, or may have been reset, since the journals were
+    // opened.
     cuts.removeAll { !$0.isCurrent }
     try openMissingCuts()
     for cut in cuts {
@@ -62,20 +63,21 @@ final class BackupJob {
       .map { String($0.dropLast(Self.resetSuffix.count)) }
   }
 
-  /// Ends an attempt whose pause was too long.
+  /// Releases the journals, because the pause of this attempt was too long.
   func release() {
     for cut in cuts { cut.release() }
     cuts = []
   }
 
-  /// Removes everything that is not a complete backup.
+  /// Gives up the backup: releases the journals, and removes the work directory.
   func cancel() {
     release()
     FileSystem.removeTree(workDirectory)
   }
 
-  /// Writes the backup. A former backup with the same name is replaced when the new one is complete.
-  /// - Returns: The size of the backup in bytes.
+  /// Writes the backup. A former backup with the same name is replaced when the new backup is
+  /// complete.
+  /// - Returns: The manifest with the files of the backup, and the size of the backup in bytes.
   func write(_ manifest: BackupManifest) throws(BackupError) -> (BackupManifest, Int64) {
     do {
       return try writeArchive(manifest)
@@ -143,7 +145,8 @@ final class BackupJob {
     else { throw .otherFile(file: file) }
   }
 
-  /// Throws an error if the backup cannot fit on its disk. The largest journal is copied twice.
+  /// Throws an error if the backup cannot fit on its disk. The largest journal counts twice,
+  /// because a journal is first copied into the work directory and then into the archive.
   private func checkSpace() throws(BackupError) {
     let sizes = cuts.map(\.byteCount)
     let required = sizes.reduce(0, +) + (sizes.max() ?? 0)

@@ -1,7 +1,8 @@
 import PipeMachines
 import PipeWire
 
-/// The last file of a backup. It lists the other files. An archive without it was cut off.
+/// The last file of a backup, which lists the other files. An archive without a manifest was cut
+/// off.
 package struct BackupManifest: Codable, Hashable, Sendable {
   /// A file of the backup.
   package struct File: Codable, Hashable, Sendable {
@@ -10,8 +11,8 @@ package struct BackupManifest: Codable, Hashable, Sendable {
     /// The node, if the file belongs to a journal.
     package var node: String?
     package var byteCount: Int64
-    /// The hash of the contents, in hexadecimal. It detects damage, and gives no protection against
-    /// an attacker.
+    /// The hash of the contents, in hexadecimal. The hash detects damage, but gives no protection
+    /// against an attacker.
     package var hash: String
   }
 
@@ -23,7 +24,7 @@ package struct BackupManifest: Codable, Hashable, Sendable {
   /// The version of the format.
   package var version = Self.currentVersion
   package var topology: String
-  /// The time of the cut.
+  /// The time at which the contents of the backup were fixed.
   package var time: String
   /// The path of the topology file in the archive; `nil` if the file could not be read.
   package var topologyFile: String?

@@ -5,8 +5,9 @@ import PipeSystem
 
 /// Processes of nodes that are stopped by SIGSTOP for a moment.
 ///
-/// A file in the state directory exists meanwhile. If the orchestrator is killed during the pause,
-/// the next orchestrator, or the client that has requested the backup, resumes the processes.
+/// During the pause, a marker file exists in the state directory. If the orchestrator is killed
+/// during the pause, the next orchestrator, or the client that has requested the backup, resumes
+/// the processes.
 struct PausedProcesses {
   private var processes: [(node: String, process: NodeProcess)] = []
   private let directories: RuntimeDirectories
@@ -16,7 +17,8 @@ struct PausedProcesses {
   }
 
   /// Stops the processes, and waits until none of their threads runs.
-  /// - Throws: ``BackupError``. All processes then continue.
+  /// - Throws: ``BackupError``, or ``SystemError`` if the marker file cannot be created. All
+  ///   processes then continue.
   init(
     _ candidates: [(node: String, process: NodeProcess)], in directories: RuntimeDirectories,
     until deadline: ContinuousClock.Instant, limit: Duration
@@ -46,7 +48,7 @@ struct PausedProcesses {
     unlink(Self.markerPath(in: directories))
   }
 
-  /// Whether no thread of a process can run: each one is stopped or has ended.
+  /// Whether no thread of a process can run: each thread is stopped or has ended.
   private static func isStopped(_ pid: Int32) -> Bool {
     let directory = "/proc/\(pid)/task"
     return FileSystem.entryNames(of: directory).allSatisfy { thread in

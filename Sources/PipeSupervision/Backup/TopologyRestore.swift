@@ -52,7 +52,7 @@ package struct TopologyRestore {
     }
   }
 
-  /// Whether the path of a file is one that `orchestrator backup` writes.
+  /// Whether `orchestrator backup` could have written a file with this path.
   private func isSafe(_ listed: BackupManifest.File) -> Bool {
     guard let node = listed.node else { return listed.path == manifest.topologyFile }
     return isSafeName(node)
@@ -72,7 +72,7 @@ package struct TopologyRestore {
       throw BackupError.otherTopology(
         file: file, found: manifest.topology, expected: directories.topology)
     }
-    // No orchestrator starts the topology meanwhile.
+    // The lock keeps orchestrators from starting the topology during the restore.
     let lock = try TopologyLock.acquire(directories, file: nil)
     defer { lock.release() }
     let leftovers = try leftovers(in: directories)
@@ -88,7 +88,8 @@ package struct TopologyRestore {
       }
       try FileSystem.synchronizeDirectory(new)
       if let topologyFile { try FileSystem.replace(topologyFile.path, with: topologyFile.text) }
-      // The incarnations first: without journals, they have no effect.
+      // Records the incarnations first: if the restore fails later, incarnations without journals
+      // have no effect.
       var incarnations = try Incarnations(in: directories)
       try incarnations.record(manifest.incarnations)
       UpgradeRecord.end(in: directories)
@@ -105,7 +106,7 @@ package struct TopologyRestore {
     return topologyFile?.path
   }
 
-  /// Returns the files that resets have left.
+  /// Returns the names of the files that resets have left in the directory of journals.
   /// - Throws: ``BackupError/journalsExist(topology:nodes:)`` if there are other files of journals.
   private func leftovers(in directories: RuntimeDirectories) throws(BackupError) -> [String] {
     let names = FileSystem.entryNames(of: directories.journals)

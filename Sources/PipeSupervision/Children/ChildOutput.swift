@@ -31,7 +31,7 @@ struct ChildOutput {
     return ChildOutput(outcome: ending, exit: child.wait(), output: output, errorOutput: errors)
   }
 
-  /// The beginning of the child's text on stderr; `nil` if there is no such text.
+  /// The beginning of the text that the child wrote to stderr; `nil` if there is none.
   var errorText: String? {
     let text = String(decoding: errorOutput.prefix(2_000), as: UTF8.self).trimmed
     return text.isEmpty ? nil : text
@@ -122,7 +122,7 @@ final class ChildCalls {
 /// Reads several non-blocking descriptors until a deadline.
 package enum PipeReader {
   /// Waits until a descriptor is readable, and reads the available bytes. Removes a descriptor from
-  /// the set when its end is reached. Returns an empty array if the deadline passes first.
+  /// the set when its output has ended. Returns an empty array if the deadline passes first.
   package static func readAvailable(
     _ open: inout Set<Int32>, until deadline: ContinuousClock.Instant
   ) -> [(descriptor: Int32, bytes: [UInt8])] {

@@ -81,8 +81,8 @@ package struct ChildProcess: Sendable {
 
   /// Reads the report on whether a launched child runs its program. Closes ``reportDescriptor``
   /// when the report is complete.
-  /// - Returns: The reason why the program does not run; `nil` if it runs, or this is not known
-  ///   yet. If there is a reason, the child is ending and must still be reaped.
+  /// - Returns: The reason why the program does not run; `nil` if the program runs, or if the
+  ///   result is not known yet. If there is a reason, the child is ending and must still be reaped.
   package mutating func readReport() -> SpawnError? {
     guard reportDescriptor >= 0 else { return nil }
     let code = pr_spawn_report(reportDescriptor)
@@ -116,7 +116,7 @@ package struct ChildProcess: Sendable {
     wait(options: 0)
   }
 
-  /// Closes the read ends of the pipes. Call this once, after you have read the output to its end.
+  /// Closes the read ends of all pipes. Call this once, after you have read the output to its end.
   package func closePipes() {
     if reportDescriptor >= 0 { close(reportDescriptor) }
     if outputDescriptor >= 0 { close(outputDescriptor) }
@@ -186,8 +186,8 @@ package struct ChildCommand: Hashable, Sendable {
 
   /// The path of the executable, which is also the first argument. `PATH` is not searched.
   package var path: String
-  /// The path of the file to execute instead of the file at `path`. The default, `nil`, executes the
-  /// file at `path`.
+  /// The path of the file to execute instead of the file at `path`. The default, `nil`, executes
+  /// the file at `path`.
   package var executable: String?
   /// The arguments after the program's name.
   package var arguments: [String]
@@ -198,7 +198,7 @@ package struct ChildCommand: Hashable, Sendable {
   package var inputDescriptor: Int32?
   /// The destination of stdout and stderr. Default: pipes to this process.
   package var output: Output
-  /// The signal that the child receives when the thread that has started it ends. If you set a
+  /// The signal that the kernel sends to the child when the starting thread ends. If you set a
   /// signal, start the child from a thread that lives as long as this process. If `nil`, the child
   /// can outlive this process. Default: SIGKILL.
   package var deathSignal: Signal?

@@ -4,8 +4,8 @@ import PipeSupport
 import PipeSystem
 import PipeTransport
 
-/// Finds and kills helpers, which are processes that a node has started. Helpers must end with the
-/// process that has started them.
+/// Finds and kills helpers, which are processes that a node has started. Helpers must end together
+/// with the process that has started them.
 ///
 /// Helpers in the process group of the node are killed with the group. Helpers that have left the
 /// group, such as daemons, inherit an environment variable that identifies the node's process, and
@@ -65,7 +65,7 @@ package enum HelperProcesses {
 final class HelperSweep {
   private let handle: LoopHandle
   private lazy var thread = LoopThread { _ in }
-  /// The markers of the ended processes whose helpers are being searched for now.
+  /// The markers of the current search. Each marker belongs to a process that has ended.
   private var currentMarkers: Set<String> = []
   private var nextMarkers: Set<String> = []
 

@@ -3,8 +3,9 @@ import PipeClient
 import PipeSystem
 import PipeWire
 
-/// A copy of a node's program, as the file was when the node was started. A restart after a crash
-/// executes this program, even if the file at its path was replaced, overwritten or removed.
+/// A copy of a node's program from the time when the node was started. A restart after a crash
+/// executes this version of the program, even if the file at the path was replaced, overwritten or
+/// removed.
 package struct PinnedProgram: Hashable, Sendable {
   /// The path of the program.
   package let path: String
@@ -58,8 +59,8 @@ package struct PinnedPrograms: Sendable {
 
   // MARK: Pins
 
-  /// Pins the file at a path. The node's processes are started from this file until it is released.
-  /// Nodes with the same program share one copy.
+  /// Pins the file at a path: the node's processes are started from this file until the program is
+  /// released. Nodes with the same program share one copy.
   /// - Returns: The program; `nil` if there is no file at the path.
   mutating func pin(_ path: String, of node: String) throws -> PinnedProgram? {
     if let program = programs[node], program.path == path { return program }
@@ -74,7 +75,7 @@ package struct PinnedPrograms: Sendable {
   /// Pins a program for a node.
   mutating func pin(_ program: PinnedProgram, of node: String) { programs[node] = program }
 
-  /// Copies the file at a path, and keeps this program and another one until ``endRetention()``.
+  /// Copies the file at a path. Keeps this program and `former` until ``endRetention()``.
   /// - Returns: The program at the path.
   mutating func retain(_ path: String, and former: PinnedProgram) throws -> PinnedProgram {
     let build = FileSystem.version(of: path)
@@ -106,9 +107,9 @@ package struct PinnedPrograms: Sendable {
   /// Pins the programs of processes that a killed orchestrator has left.
   package mutating func adopt(_ former: [String: PinnedProgram]) { programs = former }
 
-  /// Returns the programs of the processes that a killed orchestrator has left, by node. There are
-  /// none if no process is left: the next run then starts from the files at the paths. Only a node
-  /// whose upgrade was interrupted always returns to its former program.
+  /// Returns the programs of the processes that a killed orchestrator has left, by node. If no
+  /// process is left, there are none: the next run starts from the files at the paths. Exception: a
+  /// node whose upgrade was interrupted always returns to its former program.
   package static func former(in directories: RuntimeDirectories) -> [String: PinnedProgram] {
     guard FileSystem.exists(directory(in: directories)) else { return [:] }
     var programs: [String: PinnedProgram] = [:]
@@ -134,7 +135,7 @@ package struct PinnedPrograms: Sendable {
 
   // MARK: Copies
 
-  /// Removes the copies that no node uses.
+  /// Removes the copies that neither a node nor an upgrade uses.
   package func removeUnused() {
     let used = Set(allPrograms.map(\.copy))
     for entry in FileSystem.entryNames(of: directory) {
@@ -145,7 +146,7 @@ package struct PinnedPrograms: Sendable {
     }
   }
 
-  /// Removes all copies. No node may run.
+  /// Removes all copies. Precondition: no node runs.
   package static func removeAll(in directories: RuntimeDirectories) {
     FileSystem.removeTree(directory(in: directories))
   }
@@ -187,7 +188,7 @@ package struct PinnedPrograms: Sendable {
     }
   }
 
-  /// Copies an open file. A file system that supports it shares the blocks of both files.
+  /// Copies an open file. On a file system with reflinks, the two files share their blocks.
   /// - Returns: The version of the copy.
   private static func write(_ source: Int32, to path: String) throws(SystemError) -> String {
     let copy = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o700)
@@ -197,8 +198,9 @@ package struct PinnedPrograms: Sendable {
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
-  /// Links the files beside a program into the directory of its copy. A program that is a symbolic
-  /// link finds its libraries beside the file to which the link leads.
+  /// Links the files beside a program into the directory of the copy. If the program is a symbolic
+  /// link, links the files beside the target of the symbolic link, where the program finds its
+  /// libraries.
   private static func linkNeighbors(of path: String, in directory: String) {
     let origin = FileSystem.parentDirectory(of: FileSystem.resolvedPath(path) ?? path)
     let neighbors = FileSystem.entryNames(of: origin)

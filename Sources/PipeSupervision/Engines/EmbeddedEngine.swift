@@ -39,7 +39,7 @@ final class EmbeddedEngine: ProcessEngine {
       throw StartError(
         description: "carrier node '\(carrierName)' has just ended")
     }
-    // The orchestrator does not keep the record file open: the carrier node's process locks it.
+    // The orchestrator closes the record file: the carrier node's process locks this file itself.
     close(try record.write(in: processes.directories))
     embed(record, in: carrier)
     sendStart(node, incarnation: record.incarnation, to: carrierName)
@@ -121,7 +121,7 @@ final class EmbeddedEngine: ProcessEngine {
 
   /// Handles the end of an embedded node whose carrier node continues to run.
   /// - Parameters:
-  ///   - reason: The reason why the node failed; `nil` if it stopped gracefully.
+  ///   - reason: The reason why the node failed; `nil` if the node stopped gracefully.
   ///   - exitCode: The exit code that the node would have had in its own process.
   func handleEnd(_ node: String, because reason: String?, exitCode: UInt32) {
     guard let process = processes[node], let carrier = process.carrier else { return }

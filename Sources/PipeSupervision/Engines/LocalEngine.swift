@@ -17,11 +17,11 @@ final class LocalEngine: ProcessEngine {
 
     let engine: any ProcessEngine
     fileprivate(set) var origin: Origin
-    /// The reason why the program of a child does not run; `nil` if it runs, or this is not known
-    /// yet.
+    /// The reason why the program of a child does not run; `nil` if the program runs, or if the
+    /// result is not known yet.
     fileprivate var startFailure: SpawnError?
-    /// The registration that watches the process. For a child, it watches whether the program runs;
-    /// for an adopted process, whether the process has ended.
+    /// The registration that watches the process: for a child, whether the program runs; for an
+    /// adopted process, whether the process has ended.
     fileprivate var watch: PollLoop.Registration?
     private let loop: PollLoop
 

@@ -8,7 +8,7 @@ import PipeWire
 protocol ProcessHandle: AnyObject {
   /// The engine that runs the process.
   var engine: any ProcessEngine { get }
-  /// The process id on this host; 0 if there is none on this host.
+  /// The process id on this host; 0 for a process without an id on this host.
   var pid: Int32 { get }
   /// Whether the process runs on another host.
   var isRemote: Bool { get }
@@ -44,7 +44,8 @@ final class NodeProcess {
   var pipes: [(stream: LogStream, descriptor: Int32)] = []
   /// The registrations of the pipes that have not been read to their end.
   var registrations: [LogStream: PollLoop.Registration] = [:]
-  /// Whether the orchestrator has sent its greeting to the process, which is being adopted.
+  /// For a process that is being adopted: whether the orchestrator has sent its greeting to the
+  /// process.
   var isGreeted = false
   /// Whether the process has announced a graceful exit.
   var saidGoodbye = false

@@ -28,8 +28,8 @@ final class NodeProcesses {
   weak var observer: (any Observer)?
   private var processes: [String: NodeProcess] = [:]
 
-  /// How long to wait, after a process that is not a child has ended, for the last frames of the
-  /// process and for the system's report on how it ended.
+  /// After the end of a process that is not a child: how long to wait for the last frames of the
+  /// process, and for the system's report of its exit.
   static let lastFramesDelay: Duration = .milliseconds(100)
 
   init(in directories: RuntimeDirectories, loop: PollLoop, logs: NodeLogs) {
@@ -124,7 +124,7 @@ final class NodeProcesses {
   // MARK: The end
 
   /// Handles the end of a process and of the nodes that were embedded in it.
-  /// - Parameter startFailure: The reason why the program did not run; `nil` if it ran.
+  /// - Parameter startFailure: The reason why the program did not run; `nil` if the program ran.
   func finish(
     _ process: NodeProcess, of node: String, as exit: ProcessExit, startFailure: SpawnError? = nil
   ) {

@@ -3,7 +3,7 @@ import PipeSystem
 import PipeWire
 
 /// Runs the processes of nodes. There are engines for processes on this host, on the hosts of a
-/// Slurm job, with agents, and within the processes of other nodes.
+/// Slurm job, under agents, and within the processes of other nodes.
 ///
 /// The launch plan assigns a placement to each node, and ``LaunchPlan/Node/placement`` selects the
 /// engine.
@@ -20,7 +20,7 @@ protocol ProcessEngine: AnyObject {
   /// later.
   /// - Parameter record: The record of the process. The engine adds the Slurm step, or the build of
   ///   the program, to the record.
-  /// - Returns: The process id on this host; 0 if there is none on this host.
+  /// - Returns: The process id on this host; 0 for a process without an id on this host.
   func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32
 
   /// Adopts a process that a former orchestrator has started.
@@ -35,8 +35,8 @@ protocol ProcessEngine: AnyObject {
   /// - Returns: An input that the lifecycle must handle next; `nil` if there is none.
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input?
 
-  /// Finds out whether a process that sends no sign of life still exists. Passes `present` to the
-  /// lifecycle if the process exists, and `exited` if it has certainly ended.
+  /// Checks whether a silent process still exists. Passes `present` to the lifecycle if the process
+  /// exists, and `exited` if it has certainly ended.
   func checkLiveness(_ node: String)
 
   /// Reaps the child processes that have ended.
@@ -57,7 +57,7 @@ extension ProcessEngine {
 
 /// The placement of a node, according to the launch plan.
 enum NodePlacement: Hashable, Sendable {
-  /// The node is a child of the orchestrator.
+  /// The node's process is a child of the orchestrator.
   case local
   /// The node runs on a host of the Slurm job.
   case slurm(host: String)

@@ -8,9 +8,9 @@ import PipeTopology
 /// orchestrator may be gone. Without side effects.
 ///
 /// The process counts the time of its lease from its renewal request. The orchestrator counts from
-/// its answer to the request, which is later, and adds a tenth because clocks differ. So when a
-/// lease expires for the orchestrator, the process has already ended. Instants are in nanoseconds
-/// on a clock that also advances while the host is suspended.
+/// its later answer to this request, and adds a tenth because clocks differ. So when a lease
+/// expires for the orchestrator, the process has already ended. Instants are in nanoseconds on a
+/// clock that also advances while the host is suspended.
 package struct Leases: Sendable {
   private struct Lease: Sendable {
     let incarnation: UInt64

@@ -78,7 +78,7 @@ extension NodeLifecycle {
       return [.report(.unattached(reason: reason))]
         + lose(because: "the process has not connected", at: now)
     case .configuring, .ready, .running, .stopping:
-      // As long as the process sends signs of life, it continues.
+      // The process continues as long as it sends signs of life.
       return [.report(.unattached(reason: reason)), .checkLiveness]
     case .idle, .awaitingCarrier, .lost, .backingOff, .stopped, .failed:
       return []

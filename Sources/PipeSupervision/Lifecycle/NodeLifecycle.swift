@@ -42,7 +42,7 @@ package struct NodeLifecycle: Sendable {
     case backingOff(until: Instant)
     /// There is no process, and no process should run.
     case stopped(StopReason)
-    /// There is no process, and the supervisor no longer tries to start one.
+    /// There is no process, and the supervisor no longer tries to start a process.
     case failed(reason: String)
   }
 
@@ -95,7 +95,7 @@ package struct NodeLifecycle: Sendable {
 
   package enum Input: Hashable, Sendable {
     case start
-    /// Adopt a process instead of starting one.
+    /// Adopt a process instead of starting a new process.
     case adopt(Survivor)
     /// A process that is being adopted has answered with its state.
     case answered(Answer)
@@ -103,10 +103,10 @@ package struct NodeLifecycle: Sendable {
     /// There is no process: the process could not be created, or it could not run its program and
     /// was reaped. If `isDiskFull`, a full disk is the only cause.
     case spawnFailed(reason: String, isDiskFull: Bool = false)
-    /// The process has said hello. `failure` is the reason why it cannot run: its description
-    /// contradicts the topology or another node's description, or the process reports a problem
-    /// itself. The other node's description may arrive later; then this input is repeated, before
-    /// `ready`.
+    /// The process has said hello. `failure` is the reason why the process cannot run: its
+    /// description contradicts the topology or another node's description, or the process itself
+    /// reports a problem. If the other node's description arrives later, this input is repeated,
+    /// but not after `ready`.
     case hello(failure: String?)
     /// The process has accepted its configuration and can be started.
     case ready
@@ -193,20 +193,22 @@ package struct NodeLifecycle: Sendable {
   var recentRestarts: [Instant] = []
   /// The number of consecutive pauses because of a full disk.
   var pausesForSpace = 0
-  /// The reason that the last process has reported for its end; `nil` if it has reported none.
+  /// The reason that the last process has reported for its end; `nil` without such a report.
   var reportedFailure: String?
   /// The generator of random numbers for the jitter of the pauses before restarts.
   var generator: SplitMix64
   /// Whether any process of this node has ever said hello. If not, the program is perhaps not a
   /// node program.
   var hasSaidHello = false
-  /// The signal to send as soon as `spawned` arrives, because the node was asked to stop before.
+  /// The signal to send as soon as `spawned` arrives, because a stop was requested before
+  /// `spawned`.
   var pendingSignal: Signal?
   /// Whether the node is embedded in the process of a carrier node.
   package private(set) var isEmbedded: Bool
   /// Whether the carrier node has a process that can start this embedded node.
   var hasCarrier = false
-  /// Whether the node runs on another host. If so, its silence does not prove that it has ended.
+  /// Whether the node runs on another host. If so, the silence of its process does not prove that
+  /// the process has ended.
   package private(set) var isRemote: Bool
 
   /// - Parameters:

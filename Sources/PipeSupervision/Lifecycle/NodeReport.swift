@@ -20,7 +20,7 @@ package enum NodeReport: Hashable, Sendable {
   case killing(reason: String)
   case exited(ProcessExit)
   /// The node is restarted after a pause. The restart policy allows `limit` restarts within its
-  /// window, and this is number `attempt` of them.
+  /// window, and this restart is number `attempt`.
   case restarting(after: Duration, attempt: Int, limit: Int, reason: String)
   /// The node starts again after a pause, because the disk was full. This start does not count as a
   /// restart.

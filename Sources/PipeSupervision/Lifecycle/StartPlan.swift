@@ -3,8 +3,8 @@
 package struct StartPlan: Hashable, Sendable {
   /// The waves of the start. A wave depends only on nodes of earlier waves.
   package let waves: [[String]]
-  /// The waves in the order of the stop, which is the reverse of the start. A node stops only after
-  /// the nodes that depend on the node.
+  /// The waves in the order of the stop, which is the reverse order of the start. The nodes that
+  /// depend on a node stop before that node.
   package var stopWaves: [[String]] { waves.reversed() }
 
   /// - Parameters:

@@ -43,7 +43,8 @@ extension TopologyLifecycle {
   static let changeInProgress =
     "another change is in progress; try again when that change has completed"
 
-  /// Returns the reason why the topology cannot apply a file or stop nodes now; `nil` if it can.
+  /// Returns the reason why the topology can neither apply a file nor stop nodes now; `nil` if
+  /// there is none.
   func changeBlocker(of topology: String) -> String? {
     switch state {
     case .starting, .running: nil
@@ -72,7 +73,8 @@ extension TopologyLifecycle {
       + (others == 0 ? "" : "; \(others) other node\(others == 1 ? "" : "s") failed, too")
   }
 
-  /// Returns a text about the first of these nodes that did not stop gracefully; `nil` if all did.
+  /// Returns a text about the first of these nodes that did not stop gracefully; `nil` if all of
+  /// them stopped gracefully.
   func stopFailure(of nodes: [String]) -> String? {
     for node in nodes {
       guard let problem = self[node]?.stopFailure else { continue }
@@ -85,7 +87,7 @@ extension TopologyLifecycle {
 
   /// Returns the answer to a client that requested a change; `nil` while the outcome is not known.
   /// - Parameters:
-  ///   - number: The value of ``changes`` after the change was completed or given up.
+  ///   - number: The value of ``endedChangeCount`` after the change was completed or given up.
   ///   - started: The nodes that the change starts.
   package func answer(toChange number: Int, starting started: [String]) -> ControlAnswer? {
     switch state {

@@ -12,7 +12,7 @@ extension TopologyLifecycle {
     /// starts again if it is running or has ended by itself, and stays stopped if it was stopped on
     /// request.
     package var replacedMembers: Set<String>
-    /// For each added member, the highest incarnation in former runs.
+    /// For each added member, the highest incarnation so far.
     package var incarnations: [String: Int]
     /// The seed for the jitter of the pauses before restarts of the added members.
     package var seed: UInt64
@@ -104,7 +104,7 @@ extension TopologyLifecycle {
 
   func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
 
-  /// Takes the steps of a change that have become possible. All other nodes continue.
+  /// Takes the steps of a change that have become possible. Nodes that do not stop continue.
   mutating func advanceChange(at now: Instant, into actions: inout [Action]) {
     guard case .changing(let changing) = state else { return }
     if changing.isBarrierOpen {
@@ -135,7 +135,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Completes or gives up a change, after the attempt to move its instances has ended.
+  /// Completes or gives up a change, after the attempt to change the journals has ended.
   mutating func finishMove(_ outcome: MoveOutcome, at now: Instant, into actions: inout [Action]) {
     guard case .changing(let changing) = state, changing.isChangingJournals,
       let change = changing.change

@@ -19,7 +19,7 @@ extension TopologyLifecycle {
     case .node(let name, let input):
       guard canAccept(input, name) else { return false }
       pass(input, to: name, at: now, into: &actions)
-      // Heartbeats are frequent and change no other node.
+      // Heartbeats are frequent, and usually change no other node.
       return input != .heartbeat
     case .stateObserved(let name, let state): return recordState(state, of: name)
     case .change(let change): return self.change(change, into: &actions)
@@ -110,7 +110,7 @@ extension TopologyLifecycle {
     releaseHeldInputs(at: now, into: &actions)
   }
 
-  /// Records that a node did not stop gracefully while the topology is stopping.
+  /// While the topology is stopping, records each node that did not stop gracefully.
   private mutating func recordStopFailure(_ report: NodeReport, of name: String) {
     guard case .stopping = state else { return }
     switch report {
@@ -151,8 +151,8 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Starts the observers. They do not wait for the barrier, so that they see how the other nodes
-  /// enter their initial states.
+  /// Starts the observers. Observers do not wait for the barrier, so that they see how the other
+  /// nodes enter their initial states.
   mutating func startObservers(at now: Instant, into actions: inout [Action]) {
     for member in members where member.isObserver && nodes[member.name]?.state == .ready {
       pass(.startBarrierOpened, to: member.name, at: now, into: &actions)
@@ -289,7 +289,7 @@ extension TopologyLifecycle {
   }
 
   /// Whether the node has ended for a reason other than a request. If another node keeps this node
-  /// from running, the result is whether the other node has ended for such a reason.
+  /// from running, checks that other node instead.
   private func isFinished(_ name: String) -> Bool {
     if let blocker = blockers[name] { return isFinished(blocker.node) }
     guard let state = nodes[name]?.state else { return true }

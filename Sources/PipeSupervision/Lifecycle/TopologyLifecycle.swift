@@ -4,9 +4,9 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The supervision of a topology as a state machine without side effects. It contains the
-/// lifecycles of the nodes, and controls the start barrier, the order of starting and stopping, and
-/// the end of the run.
+/// The supervision of a topology as a state machine without side effects. The state machine
+/// contains the lifecycles of the nodes, and controls the start barrier, the order of starting and
+/// stopping, and the end of the run.
 ///
 /// The transitions are in `TopologyLifecycle+StateMachine.swift`. Changes of the file during the
 /// run are in `TopologyLifecycle+Change.swift`. The states that nodes wait for, and embedded
@@ -79,7 +79,7 @@ package struct TopologyLifecycle: Sendable {
     case stateObserved(node: String, state: JSONValue)
     /// Apply a new file. Ignored while another change is in progress or the topology is stopping.
     case change(Change)
-    /// The attempt to move the instances of the changed nodes has ended with this outcome.
+    /// The attempt to change the journals has ended with this outcome.
     case moved(MoveOutcome)
     /// Stop these nodes gracefully, and keep them stopped. Ignored unless the topology is starting
     /// or running.
@@ -92,20 +92,22 @@ package struct TopologyLifecycle: Sendable {
     case tick
   }
 
-  /// The outcome of moving the instances of nodes whose number of shards changes.
+  /// The outcome of changing journals: of moving instances among shards, of deleting states, or of
+  /// copying or restoring the journal of an upgraded node.
   package enum MoveOutcome: Hashable, Sendable {
     case complete
-    /// Nothing was moved, for this reason.
+    /// No journal was changed, for this reason.
     case refused(String)
-    /// Some instances were moved. The nodes must not start before the move is complete.
+    /// Some journals may have been changed, for example because only some instances were moved. The
+    /// nodes must not start before the change is complete.
     case incomplete(String)
   }
 
   package enum Action: Hashable, Sendable {
     case node(String, NodeLifecycle.Action)
     case report(TopologyReport)
-    /// All nodes that had to stop have ended: move the instances of nodes whose number of shards
-    /// changes, and answer with ``Input/moved(_:)``.
+    /// All nodes that had to stop have ended: change the journals, for example by moving instances
+    /// among shards, and answer with ``Input/moved(_:)``.
     case moveInstances
     /// All nodes that had to stop have ended, and the new file takes effect now.
     case switchedOver
@@ -131,8 +133,8 @@ package struct TopologyLifecycle: Sendable {
   package internal(set) var pendingDependencies: [String: NodeReport.Blocker] = [:]
   /// For each node: its dependencies whose required states were entered.
   var metConditions: [String: Set<NodeDependency>] = [:]
-  /// For each carrier node that waits until its embedded coordinators have ended: the input that it
-  /// then receives.
+  /// For each carrier node that waits until its embedded coordinators have ended: the input that
+  /// the carrier node then receives.
   var heldInputs: [String: NodeLifecycle.Input] = [:]
   /// The nodes that did not stop gracefully while the topology was stopping.
   var stopFailures: [(node: String, reason: String)] = []
@@ -187,7 +189,8 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
 
     package init() {}
 
-    /// Whether no node has failed, and no node waits for a node that is not running.
+    /// Whether the start was successful: no node has failed, and no node waits for a node that is
+    /// not running.
     package var isComplete: Bool { failed == 0 && waiting == 0 }
 
     /// A text such as `1 of 3 nodes failed, 1 of 3 nodes waits for other nodes`; `nil` if
@@ -207,7 +210,7 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   case starting(nodes: Int)
   /// The topology is applying a new file.
   case changing
-  /// The instances of nodes were moved among their shards.
+  /// States were deleted, or instances were moved among shards.
   case moved(String)
   /// The start barrier has opened.
   case allReady(nodes: Int)
@@ -254,7 +257,7 @@ extension TopologyLifecycle {
   }
 
   /// Forgets the met conditions of nodes that have ended. For a running node, such as an adopted
-  /// one, records all conditions as met.
+  /// node, records all conditions as met.
   mutating func updateMetConditions() {
     for member in members where member.awaitsStates {
       switch nodes[member.name]?.state {
@@ -357,7 +360,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Notifies the embedded coordinators of a carrier node that its process has started or ended.
+  /// Notifies embedded coordinators that the process of their carrier node has started or ended.
   mutating func notifyEmbeddedNodes(of name: String, at now: Instant, into actions: inout [Action])
   {
     let isOpen = nodes[name]?.state.canCarryEmbeddedNodes == true

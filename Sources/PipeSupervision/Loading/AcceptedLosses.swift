@@ -54,8 +54,8 @@ struct AcceptedLosses: Sendable {
     if nodes[index].keys?.contains(key) == false { nodes[index].keys?.append(key) }
   }
 
-  /// Whether `accepted` contains one of the names in `names`. In `accepted`, the name of a node with
-  /// shards stands for the names of all its shards.
+  /// Whether `accepted` contains one of the names in `names`. In `accepted`, the name of a node
+  /// with shards stands for the names of all its shards.
   static func accepts(_ names: [String], by accepted: [String]) -> Bool {
     names.contains { name in
       accepted.contains(name)
@@ -63,7 +63,7 @@ struct AcceptedLosses: Sendable {
     }
   }
 
-  /// Deletes the states. No process of the nodes may run.
+  /// Deletes the states. Precondition: no process of the nodes runs.
   /// - Parameter note: Called with a line of text for each node.
   func run(note: (String) -> Void) throws {
     for node in nodes {

@@ -6,7 +6,7 @@ import PipeSystem
 import PipeWire
 
 /// Asks the programs of a topology file to read every state and event in the existing journals,
-/// before any of the file's nodes is started.
+/// before the nodes of the file are started.
 package struct JournalTrial: Sendable {
   /// The tasks of one program.
   private struct Run: Sendable {
@@ -47,7 +47,7 @@ package struct JournalTrial: Sendable {
     let isStarted: (String) -> Bool = { started?.contains($0) ?? true }
     valueTimeLimit = plan.nodes.first?.supervision.timeouts.start ?? .seconds(10)
     for node in plan.nodes where !node.isRemote {
-      // A node without a journal has not run yet.
+      // Without a journal, there is nothing to read: the node keeps no journal, or has not run yet.
       guard let journal = node.information.journal, FileSystem.exists(journal) else { continue }
       if isStarted(node.name) {
         if !node.composites.isEmpty { coordinators.append((node.name, journal)) }
@@ -79,8 +79,8 @@ package struct JournalTrial: Sendable {
     _ task: JournalTrialRequest.Task, of node: LaunchPlan.Node, in plan: LaunchPlan
   ) {
     let (program, environment) = (node.information.program, plan.environment(of: node))
-    // If a program cannot try to read journals, its nodes report errors in their journals when they
-    // start.
+    // Without support for `try-journals` in the program, the nodes report errors in their journals
+    // only when they start.
     guard plan.programsReadingJournals.contains(program) else { return }
     let index = runs.firstIndex { $0.program == program && $0.environment == environment }
     if let index {
@@ -168,7 +168,8 @@ package struct JournalTrial: Sendable {
   /// The end of a program that has read journals.
   private enum ProgramEnd {
     case done
-    /// The program has ended while it was reading a value.
+    /// The program has failed: the value that it was reading, or `nil` if it was reading none, and
+    /// the reason.
     case crashed(StoredValueID?, String)
   }
 

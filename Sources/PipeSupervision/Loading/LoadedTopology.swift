@@ -19,7 +19,8 @@ package struct LoadedTopology {
   /// The composites, grouped into conflict classes with one coordinator each.
   package let conflictClasses: [ConflictClassPlan]
   package internal(set) var warnings: [Diagnostic]
-  /// The programs that the nodes of a killed orchestrator run, by node. They stay in use.
+  /// The programs that the nodes of a killed orchestrator run, by node. These nodes keep their
+  /// programs.
   package var pinnedPrograms: [String: PinnedProgram] = [:]
   /// The warnings that the file declares as expected.
   package let silencedWarnings: [Diagnostic]
@@ -42,10 +43,10 @@ package struct LoadedTopology {
   /// Reads and checks a file. Runs the programs in it, but only with `describe`.
   /// - Parameters:
   ///   - name: A name that replaces the name in the file.
-  ///   - variables: The values for `${NAME}` in the file. They take precedence over the values in a
-  ///     file `.env` in the same directory.
+  ///   - variables: The values for `${NAME}` in the file. These values take precedence over the
+  ///     values in a file `.env` in the same directory.
   ///   - deployment: The placement of the nodes; `nil` if the nodes run on one host.
-  ///   - keepsPrograms: Whether the nodes that a killed orchestrator has left keep their programs.
+  ///   - keepsPrograms: Whether the remaining nodes of a killed orchestrator keep their programs.
   /// - Throws: ``TopologyErrors`` with all errors at once.
   package static func load(
     _ input: TopologyInput, name: String? = nil,
@@ -107,7 +108,8 @@ package struct LoadedTopology {
     }
   }
 
-  /// Returns the deployment. Its relative paths are resolved against the directory of its file.
+  /// Returns the deployment with absolute paths. Relative paths are resolved against the directory
+  /// of the deployment file.
   private static func resolvedDeployment(_ examined: DeploymentFile.Examination) -> Deployment {
     var deployment = examined.deployment
     if let journals = deployment.journals, !journals.hasPrefix("/") {
@@ -206,7 +208,8 @@ private struct DescriptionCollector {
     }
   }
 
-  /// Returns the path of a program. If the file was removed, returns the path of the pinned program.
+  /// Returns the path of a program. If the file was removed, returns the path of the pinned
+  /// program.
   private func locate(_ program: String, _ locator: ProgramLocator) throws -> String {
     do {
       return try locator.locate(program)
@@ -219,7 +222,8 @@ private struct DescriptionCollector {
     }
   }
 
-  /// Returns the pinned program of a node. All shards of a node have the program of the first one.
+  /// Returns the pinned program of a node. All shards of a node have the program of the first
+  /// shard.
   private func pinnedProgram(of node: NodeSpecification) -> PinnedProgram? {
     pinned[node.name] ?? pinned[node.name + ".0"]
   }
@@ -296,7 +300,8 @@ private struct DescriptionCollector {
 package enum SocketPathChecker {
   /// Checks the socket paths.
   /// - Parameters:
-  ///   - classes: The conflict classes. Each has a coordinator process, whose name is checked, too.
+  ///   - classes: The conflict classes. The name of a conflict class is also the name of its
+  ///     coordinator's process.
   ///   - roots: The directories of the sockets, which depend on the environment.
   package static func check(
     _ topology: Topology, source: SourceMap, classes: [String] = [],

@@ -17,9 +17,9 @@ struct PendingPlan {
   var upgraded: Set<String> = []
 }
 
-/// The progress of applying a new file: the orchestrator loads the file and shows its changes to a
-/// client; the client requests to apply the file; and the file takes effect once all nodes that it
-/// changes have ended.
+/// The progress of applying a new file. First, the orchestrator loads the file and shows its
+/// changes to a client. Then the client requests to apply the file. The file takes effect once all
+/// nodes that the change stops have ended.
 struct PendingChange {
   private var shownPlan: PendingPlan?
   private var requestedPlan: PendingPlan?
@@ -58,7 +58,8 @@ struct PendingChange {
 
   /// Returns the plan that a client requests to apply.
   /// - Parameter change: Returns the changes that a plan makes now.
-  /// - Returns: The plan with this number, if its changes are still the same as when it was shown.
+  /// - Returns: The plan with this number, if its changes are still the changes that were shown;
+  ///   otherwise `nil`.
   mutating func requestPlan(
     for number: UInt64, _ change: (LaunchPlan) -> TopologyChange
   ) -> PendingPlan? {

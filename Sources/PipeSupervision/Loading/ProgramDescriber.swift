@@ -42,8 +42,8 @@ struct ProgramDescriber {
     }
   }
 
-  /// Returns the descriptions of machines with given parameters. If a machine cannot be described,
-  /// its description contains an error.
+  /// Returns the descriptions of machines with given parameters, in the order of the requests. If a
+  /// machine cannot be described, its description contains an error.
   func describe(
     _ requests: [DescriptionRequest], in program: String, environment: [String: String]
   ) throws(Failure) -> [MachineDescription] {

@@ -32,8 +32,9 @@ package struct ShardMoves {
     }
   }
 
-  /// Returns the topology with the number of shards for which the journals of a node were written.
-  /// Returns `nil` if the node has no journals, or if they were written for different numbers.
+  /// Returns the topology with the number of shards for which the journals of a node were written,
+  /// and that number. Returns `nil` if the node has no journals, if they were written for different
+  /// numbers, or if the number has not changed.
   package func topologyWithFormerShards(of name: String) throws -> (
     topology: LoadedTopology, count: Int
   )? {
@@ -131,7 +132,7 @@ package struct ShardMoves {
       .compactMap { process($0, like: first) }
   }
 
-  /// Returns the process of this name with its journal; `nil` if the process keeps no journal.
+  /// Returns the process with this name, and its journal; `nil` if the process keeps no journal.
   /// - Parameter known: A process of the same node that is in the plan.
   private func process(_ name: String, like known: String? = nil) -> ShardMove.Process? {
     let shard = NodeShard(named: name, count: .max)
@@ -146,8 +147,8 @@ package struct ShardMoves {
   }
 }
 
-/// The error that the journals of a node's shards are on other hosts, where their instances cannot be
-/// moved.
+/// The error that the journals of a node's shards are on other hosts, where their instances cannot
+/// be moved.
 package struct ShardPlaceError: Error, Hashable, Sendable, CustomStringConvertible {
   package let node: String
   package let process: String

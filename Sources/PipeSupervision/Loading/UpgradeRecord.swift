@@ -5,11 +5,12 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// The file that says which node is being moved to a new program. It exists from before the node
-/// stops until the node is ready on the new program, or runs the former program again.
+/// The file that says which node is being moved to a new program. The file is written before the
+/// node stops. It is removed when the node is ready on the new program, or returns to the former
+/// program.
 package struct UpgradeRecord: Codable, Hashable, Sendable {
   var node: String
-  /// The path of the journal; `nil` if the node keeps none.
+  /// The path of the journal; `nil` if the node keeps no journal.
   var journal: String?
   /// The launch parameters of the former process.
   var former: ProcessRecord.Launch
@@ -39,12 +40,12 @@ package struct UpgradeRecord: Codable, Hashable, Sendable {
 
   /// Ends the upgrade, and leaves the journal unchanged.
   static func end(in directories: RuntimeDirectories) {
-    // Without the record, the copy has no meaning.
+    // Removes the record first: without the record, the copy has no meaning.
     unlink(path(in: directories))
     copy(in: directories).remove()
   }
 
-  /// Restores the journals of an interrupted upgrade. No process of the node may run.
+  /// Restores the journals of an interrupted upgrade. Precondition: no process of the node runs.
   /// - Returns: The node that returns to its former program; `nil` if no upgrade was interrupted.
   @discardableResult
   package static func rollBack(in directories: RuntimeDirectories) throws -> String? {

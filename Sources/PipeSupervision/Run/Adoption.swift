@@ -99,7 +99,8 @@ package struct Adoption {
       return "the node is now assigned to another host"
     }
     var wanted = plan.launch(of: node)
-    // A process keeps the program with which it was started. Only 'apply' and 'restart' replace it.
+    // A process keeps the program with which it was started. Only 'apply' and 'restart' replace the
+    // program.
     if let pinnedBuild { wanted.build = pinnedBuild }
     return record.launch.difference(from: wanted)?.description
   }

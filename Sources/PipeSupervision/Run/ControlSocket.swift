@@ -24,7 +24,8 @@ final class ControlSocket {
 
   /// Binds a second socket for nodes and clients on other hosts.
   /// - Parameters:
-  ///   - number: The number of the port; `nil` lets the system choose a port.
+  ///   - number: The number of the port in the deployment file; `nil` lets the system choose a
+  ///     port.
   ///   - port: A port that was reserved before, to be bound instead of `number`.
   /// - Returns: The endpoint, including the port.
   func bindToNetwork(
@@ -55,8 +56,9 @@ final class ControlSocket {
   /// Reads all frames that have arrived.
   /// - Parameters:
   ///   - take: Handles a frame; throws if the frame is invalid.
-  ///   - warn: Called with a text about an ignored frame. To limit the number of warnings, called
-  ///     only for the first three ignored frames, and then for number 4, 8, 16, and so on.
+  ///   - warn: Called with a text about an ignored frame. To limit the number of warnings, `warn`
+  ///     is called only for the first three ignored frames, and then for the frames number 4, 8,
+  ///     16, and so on.
   func read(
     _ take: (FrameHeader, [UInt8], ControlPeer) throws -> Void, warn: (String) -> Void
   ) {
@@ -140,7 +142,7 @@ final class ControlSocket {
 /// The error that the control socket for other hosts cannot be bound.
 struct ControlBindingError: Error, CustomStringConvertible {
   let address: String
-  /// The port in the deployment file; `nil` if the system chooses it.
+  /// The port in the deployment file; `nil` if the system chooses the port.
   let port: Int?
   let cause: TransportError
 
@@ -199,8 +201,8 @@ package struct WaitingClients {
 
   /// The maximum number of requests in `requestersAwaitingEnd` for each socket. Beyond this number,
   /// the oldest requests are dropped. The sockets are counted separately, because each `send`
-  /// command on this host is a client, and must not displace a client on another host. A client on
-  /// another host learns only from the answer that the run has ended.
+  /// command on this host is a client, and must not displace a client on another host. For a client
+  /// on another host, only the answer shows that the run has ended.
   package static let maximumRequestCount = 10_000
 
   package init() {}

@@ -4,8 +4,8 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The processes of a deployed topology: which of them are admitted, which endpoints they have, and
-/// which peer list each process gets.
+/// The processes of a deployed topology: which processes are admitted, which endpoints they have,
+/// and which peer list each process gets.
 ///
 /// Each process has its own key pair, which is created before the process starts, and revoked when
 /// the process has ended.
@@ -16,7 +16,7 @@ final class DeployedNodes {
   private struct AdmittedProcess {
     let incarnation: UInt64
     let key: PublicKey
-    /// The endpoints of the process; `nil` until it says hello.
+    /// The endpoints of the process; `nil` until the process says hello.
     var endpoints: NodeEndpoints?
   }
 
@@ -24,7 +24,7 @@ final class DeployedNodes {
   private var peerLists: PeerLists
   private let gate: PeerGate
   private let controlKey: PublicKey
-  /// The key pair that all clients share. The orchestrator also uses it, to read feeds.
+  /// The key pair that all clients share. The orchestrator also uses this key pair to read feeds.
   private let clientKeyPair: CurveKeyPair
   /// The endpoint of the control socket, including the port.
   private let controlEndpoint: String
@@ -166,7 +166,8 @@ final class DeployedNodes {
 
   func key(of node: String) -> String? { admittedProcesses[node]?.key.text }
 
-  /// Returns the endpoint of a node's feed; `nil` if the node's process has not reported it yet.
+  /// Returns the endpoint of a node's feed; `nil` if the node's process has not reported its
+  /// endpoints yet.
   func feed(of node: String) -> PeerEndpoint? {
     guard let member = admittedProcesses[node], let endpoints = member.endpoints else { return nil }
     return PeerEndpoint(endpoints.feed, key: member.key, own: clientKeyPair)

@@ -1,11 +1,11 @@
 import PipeTopology
 
 /// The assignment of nodes to hosts. A topology file assigns a node to a place, and the deployment
-/// file lists the hosts of each place. The nodes of a place are distributed over the place's hosts
-/// in turn. If a host is lost, its nodes with the policy `move` get other hosts.
+/// file lists the hosts of each place. The nodes of a place are distributed over the hosts of the
+/// place in round-robin order. If a host is lost, its nodes with the policy `move` get other hosts.
 package struct HostAssignment {
   private var hostByNode: [String: String] = [:]
-  /// For each node that may move to another host: the hosts to which it may move, spare hosts
+  /// For each node that may move to another host: the hosts to which the node may move, spare hosts
   /// first.
   private var moveTargets: [String: [String]] = [:]
   /// For each node: the hosts of its place.
@@ -30,7 +30,7 @@ package struct HostAssignment {
   package func mayMove(_ node: String) -> Bool { moveTargets[node] != nil }
 
   /// Returns whether a process of a node may run on a host. The host must belong to the node's
-  /// place, or the node must be allowed to move there.
+  /// place, or the node must be allowed to move to the host.
   package func mayRun(_ node: String, on host: String) -> Bool {
     placementHosts[node]?.contains(host) == true || moveTargets[node]?.contains(host) == true
   }
@@ -137,7 +137,7 @@ package struct LaunchQueue: Sendable {
     return next
   }
 
-  /// Returns, for each queued start, how long it has waited since the last call.
+  /// Returns, for each queued start, how long the start has waited since the last call.
   package mutating func takeWaitTimes(at now: Instant) -> [(node: String, time: Duration)] {
     let times = queuedLaunches.map { (node: $0.node, time: now - $0.since) }
     for index in queuedLaunches.indices { queuedLaunches[index].since = now }

@@ -3,8 +3,8 @@ import PipeTopology
 import PipeWire
 
 extension LaunchPlan {
-  /// Prepares the nodes for other hosts. Their endpoints stay empty, since the processes report
-  /// them.
+  /// Prepares the nodes for other hosts. The endpoints of the nodes stay empty, since the processes
+  /// report their own endpoints.
   mutating func place(by deployment: Deployment, of topology: Topology) {
     for index in nodes.indices {
       // An embedded coordinator runs on the host of its carrier node.
@@ -47,7 +47,7 @@ extension LaunchPlan {
   /// The lease duration of nodes that may move; `nil` if no node may move.
   var leaseTerm: Duration? { nodes.lazy.compactMap(\.lease).first }
 
-  /// Marks the host of a node as lost, because it does not answer.
+  /// Marks the host of a node as lost, because the host does not answer.
   mutating func markLost(hostOf name: String) {
     if let host = hosts?.host(of: name) { hosts?.markLost(host) }
   }
@@ -85,8 +85,9 @@ extension LaunchPlan {
     }
   }
 
-  /// Returns a node that a killed orchestrator has started on a host on which the node must not run
-  /// now; `nil` if there is none. The process may still be running there.
+  /// Returns a node, and the host on which a killed orchestrator has started the node, if the node
+  /// must not run on this host now. Returns `nil` if there is no such node. The process may still
+  /// be running on the host.
   package func misplacedNode(among records: [ProcessRecord]) -> (node: String, host: String)? {
     formerHosts(records).first {
       hosts?.host(of: $0.node) != nil && hosts?.mayRun($0.node, on: $0.host) != true
@@ -110,7 +111,8 @@ extension Topology {
 }
 
 extension LaunchPlan.Node {
-  /// Removes the endpoints of the node and its peers, since the processes report them.
+  /// Removes the endpoints of the node and its peers, since the processes report their own
+  /// endpoints.
   fileprivate mutating func clearEndpoints() {
     information.process = name
     information.inbox = ""

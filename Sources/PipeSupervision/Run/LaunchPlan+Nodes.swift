@@ -133,14 +133,14 @@ extension ConflictClassPlan {
   /// The maximum number of step reports that are in flight from a node to its coordinator.
   fileprivate static let stepCapacity = 1024
 
-  /// Returns the nodes of the composites that have outgoing pipes, sorted by name.
+  /// Returns the components of all composites with outgoing pipes, sorted by name.
   fileprivate func reportingNodes(in topology: Topology) -> [String] {
     let senders = Set(topology.pipes.map(\.sender))
     return Set(composites.filter { senders.contains($0.name) }.flatMap(\.nodes)).sorted()
   }
 
   /// Returns the name of the pipe for the step reports of a node. The name contains spaces, so it
-  /// differs from all pipes of the file.
+  /// differs from the names of all pipes in the file.
   fileprivate func pipe(ofStepsOf node: String) -> String { "steps of \(node) to \(name)" }
 }
 
@@ -186,8 +186,8 @@ extension NodeConfiguration.In {
 }
 
 extension NodeConfiguration.Participant {
-  /// Returns which synchronized events a node takes part in, and their coordinator; `nil` if there
-  /// are none.
+  /// Describes the synchronized events in which a node takes part, and their coordinator; `nil` if
+  /// the node takes part in none.
   ///
   /// A node may belong to composites of two classes, but is a participant in only one class.
   init?(_ node: String, in classes: [ConflictClassPlan]) {

@@ -4,7 +4,7 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The plan of how each node of a checked topology is started and connected. Without side effects.
+/// The plan for starting and connecting each node of a checked topology. Without side effects.
 package struct LaunchPlan {
   /// The plan of one process.
   package struct Node {
@@ -26,12 +26,14 @@ package struct LaunchPlan {
     var composites: [CompositePlan] = []
     /// For a monitor that watches all nodes and composites: their names. Empty for all other nodes.
     var watchedNames: Set<String> = []
-    /// The address on which the node and its embedded coordinators listen; `nil` if all nodes are on
-    /// one host.
+    /// The address on which the node and its embedded coordinators listen; `nil` if all nodes are
+    /// on one host.
     var address: String?
-    /// The engine's host on which the node runs; `nil` for the host of the orchestrator.
+    /// The host of the Slurm job on which the node runs; `nil` if the node does not run in a Slurm
+    /// job.
     var hostName: String?
-    /// How long the process may run without the orchestrator; `nil` if the node does not move.
+    /// How long the process may run without the orchestrator; `nil` if the node may not move to
+    /// other hosts.
     var lease: Duration?
     /// The settings of a node with a `key`; `nil` if the node has one machine.
     var instances: NodeArguments.Instances?
@@ -145,14 +147,13 @@ package struct LaunchPlan {
   /// Returns the carrier node of an embedded coordinator.
   func host(of name: String) -> String? { self[name]?.host }
 
-  /// Returns the name of the process of a node or a composite. If the name is unknown, returns it
-  /// unchanged.
+  /// Returns the name of the process of a node or a composite. Returns an unknown name unchanged.
   package func process(of name: String) -> String {
     nodes.first { $0.composites.contains { $0.name == name } }?.name ?? name
   }
 
   /// Returns the names of the processes of nodes and composites, without duplicates. A node with
-  /// shards has a process for each.
+  /// shards has a process for each shard.
   package func processes(of names: [String]) -> [String] {
     var seen: Set<String> = []
     return names.flatMap(shards).map(process).filter { seen.insert($0).inserted }
@@ -178,7 +179,7 @@ package struct LaunchPlan {
     commandNames.contains(name) || self[name] != nil || pipes.contains { $0.name == name }
   }
 
-  /// The numbers of shards, by the names of the nodes with a key.
+  /// For each node with a `key`: the number of its shards.
   var shardCounts: [String: Int] {
     Dictionary(
       nodes.compactMap { node in
@@ -203,8 +204,8 @@ package struct LaunchPlan {
     -> NodeArguments
   {
     let information = node.information
-    // The system chooses the port when the node binds it, so that no other process can bind it
-    // first.
+    // The system chooses the port at the moment when the node binds its socket. So no other process
+    // can bind this port first.
     let bound = node.address.map { "tcp://\($0):*" }
     return NodeArguments(
       topology: topology, node: node.name, content: node.content,
@@ -240,7 +241,7 @@ package struct LaunchPlan {
 }
 
 extension LaunchPlan {
-  /// The nodes that have a state for which other nodes wait.
+  /// The nodes whose states other nodes wait for.
   private var watchedNodes: Set<String> {
     Set(nodes.flatMap(\.supervision.dependencies).filter { $0.state != nil }.map(\.node))
   }
@@ -251,7 +252,8 @@ extension LaunchPlan {
     return nodes.map { node in
       var node = node
       let participants = node.configuration.plan?.components.map(\.name) ?? []
-      // A coordinator also receives the steps of its participants, but it ends before them.
+      // Step reports do not count: the coordinator receives the step reports of its participants,
+      // but stops before the participants.
       let outs = node.configuration.outs.filter { $0.steps == nil }
       let receivers = outs.map(\.receiver) + participants
       node.supervision.receivers = names.intersection(receivers).sorted()
@@ -292,9 +294,9 @@ extension LaunchPlan.Node {
 }
 
 extension LaunchPlan {
-  /// Returns the reason why another plan cannot replace this plan now; `nil` if it can. A composite
-  /// must not get another coordinator while its present coordinator has events to send or to
-  /// receive, since these events would be lost.
+  /// Returns the reason why another plan cannot replace this plan now; `nil` if there is none. A
+  /// composite must not get another coordinator while its present coordinator has events to send or
+  /// to receive, since these events would be lost.
   /// - Parameter waiting: Returns the number of unacknowledged events of a node's pipe.
   func coordinatorBlocker(
     to next: LaunchPlan, waiting: (_ node: Node, _ pipe: String) -> UInt64

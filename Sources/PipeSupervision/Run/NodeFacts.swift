@@ -11,7 +11,7 @@ struct NodeFacts {
   /// The reason for the node's current phase; `nil` if the phase needs no reason.
   private(set) var reason: String?
   private(set) var status: NodeStatus?
-  /// The reason why the node's last status cannot be read; `nil` if it can be read.
+  /// The reason why the node's last status cannot be read; `nil` if the status can be read.
   private(set) var statusError: StatusError?
   private var startInstant: BootClock.Instant?
   private(set) var description: MachineDescription?
@@ -64,7 +64,8 @@ struct NodeFacts {
   }
 
   /// Records a report.
-  /// - Parameter stopFailure: The reason why the node did not stop gracefully; `nil` if it did.
+  /// - Parameter stopFailure: The reason why the node did not stop gracefully; `nil` if the node
+  ///   stopped gracefully.
   mutating func take(_ report: NodeReport, stopFailure: String?) {
     if isAwaitingStart, case .spawned = report { reason = nil }
     isAwaitingStart = report == .awaitingAgent || report.isAwaitingHost
@@ -90,8 +91,9 @@ struct NodeFacts {
   }
 
   /// Records a status that the process has sent.
-  /// - Returns: The reason why the status cannot be read; `nil` if it can be read. The reason is
-  ///   returned only once for each process, since every later status has the same problem.
+  /// - Returns: The reason why the status cannot be read; `nil` if the status can be read. The
+  ///   reason is returned only once for each process, since every later status has the same
+  ///   problem.
   mutating func take(status body: [UInt8]) -> StatusError? {
     do {
       status = try NodeStatus(reading: body)
@@ -116,7 +118,7 @@ struct NodeFacts {
   mutating func take(lastLines: [String]) { self.lastLines = lastLines }
 
   /// Compares the description that a process has sent with the known description.
-  /// - Returns: Whether they are equal, or there was no description before.
+  /// - Returns: Whether the two descriptions are equal, or there was no description before.
   mutating func agrees(with description: MachineDescription) -> Bool {
     guard let known = self.description else {
       self.description = description
@@ -135,7 +137,7 @@ struct NodeFacts {
   }
 }
 
-/// The highest incarnation of each node of a topology in all runs, stored in a file. Pipes and
+/// The highest incarnation of each node of a topology over all runs, stored in a file. Pipes and
 /// journals identify a process by its incarnation, so two processes of a node must never have the
 /// same incarnation.
 package struct Incarnations: Sendable {

@@ -7,7 +7,7 @@ final class StateWatcher {
   /// The feed of one process.
   private struct Watch {
     let incarnation: UInt64
-    /// The feed; `nil` if it could not be followed.
+    /// The feed; `nil` if the process could not be followed.
     let feed: FeedWatch?
   }
 
@@ -59,7 +59,8 @@ final class StateWatcher {
 /// The states that other nodes wait for before they run.
 extension Supervisor {
   /// Follows the processes whose states other nodes wait for. Each process is followed as soon as
-  /// it has said hello, when its feed is bound and it has not entered a state yet.
+  /// it has said hello. At that time, the feed of the process is bound, and the process has not
+  /// entered a state yet.
   func followAwaitedStates() {
     let awaited = lifecycle.awaitedNodes
     stateWatcher.keepOnly(awaited)
@@ -82,7 +83,7 @@ extension Supervisor {
     }
   }
 
-  /// Returns the endpoint of a node's feed; `nil` if the node has not reported it yet.
+  /// Returns the endpoint of a node's feed; `nil` if the node has not reported its endpoints yet.
   private func feed(of name: String) -> PeerEndpoint? {
     if let deployedNodes { return deployedNodes.feed(of: name) }
     return plan[name].map { PeerEndpoint($0.information.feed) }

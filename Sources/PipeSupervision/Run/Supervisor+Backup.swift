@@ -5,9 +5,8 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Backups of the running topology. The files are written on a thread of their own. Only the pause
-/// of the nodes is on the supervisor's thread, so that no process starts or ends unnoticed in the
-/// pause.
+/// Backups of the running topology. A separate thread writes the files. Only the pause of the nodes
+/// is on the supervisor's thread, so that no process starts or ends unnoticed in the pause.
 extension Supervisor {
   /// The maximum duration of a pause.
   private static let pauseLimit: Duration = .milliseconds(500)
@@ -130,7 +129,8 @@ extension Supervisor {
       isBackingUp = false
       control.answer(.backedUp(report), to: requester)
     case .failure(let error):
-      // The next backup may use the same files, so it waits until they are removed.
+      // The next backup may use the same work directory, so it waits until this directory is
+      // removed.
       on(archivist, job, { $0.cancel() }) { supervisor, _ in
         supervisor.isBackingUp = false
         supervisor.control.answer(.failed("\(error)"), to: requester)
@@ -138,7 +138,7 @@ extension Supervisor {
     }
   }
 
-  /// Runs a step of a backup on another thread, and continues on this thread.
+  /// Runs a step of a backup on another thread. Then calls `next` with the result on this thread.
   private func on<Value: Sendable>(
     _ thread: LoopThread, _ job: LoopOwned<BackupJob>,
     _ step: @escaping @Sendable (BackupJob) throws(BackupError) -> Value,

@@ -120,7 +120,7 @@ extension Supervisor {
 
   // MARK: Nodes
 
-  /// Passes an input to nodes. Answers when all of them have reached the requested state, or one
+  /// Passes an input to nodes. Answers when all nodes have reached the requested state, or one node
   /// has failed.
   /// - Parameter answer: The answer if all nodes succeed.
   private func deliverAndWait(
@@ -139,8 +139,8 @@ extension Supervisor {
     wait(for: requester) { lifecycleRequest.answer(in: $0, answer) }
   }
 
-  /// Passes an input to a node. If a client requests a start, the node is started from the current
-  /// program file.
+  /// Passes an input to a node. If a client requests a start or restart, the next process runs the
+  /// current program file.
   private func deliver(_ input: NodeLifecycle.Input, to node: String) {
     let isStart = input == .start && lifecycle[node]?.state.hasProcess == false
     if isStart || input == .restartRequested { programs.release(node) }
@@ -165,7 +165,7 @@ extension Supervisor {
     control.answer(.affected(nodes: nodes), to: requester)
   }
 
-  /// Stops nodes and all their dependents. The dependents stop first. All of them stay stopped.
+  /// Stops nodes and all their dependents. The dependents stop first. All these nodes stay stopped.
   private func bringDown(_ names: [String], for requester: Requester) {
     guard checkKnown(names, for: requester), checkMayChange(for: requester) else { return }
     let nodes = lifecycle.members.dependents(of: names)
@@ -201,8 +201,8 @@ extension Supervisor {
     }
   }
 
-  /// Returns the reason why a file cannot be applied to this run with its deployment; `nil` if it
-  /// can.
+  /// Returns the reason why this run, with its deployment, cannot apply a file; `nil` if there is
+  /// none.
   private func deploymentBlocker(to request: ChangeRequest) -> String? {
     let advice =
       "run 'orchestrator down -p \(plan.topology)', and then 'orchestrator up FILE --deployment "
@@ -226,7 +226,8 @@ extension Supervisor {
     return nil
   }
 
-  /// Returns the reason why the topology cannot change to another deployment; `nil` if it can.
+  /// Returns the reason why the topology cannot change to another deployment; `nil` if there is
+  /// none.
   private func deploymentBlocker(to next: LaunchPlan) -> String? {
     if next.deployment?.engine != plan.deployment?.engine {
       return
@@ -297,7 +298,8 @@ extension Supervisor {
     }
   }
 
-  /// Answers with the changes that a file makes, or with the reason why it cannot be applied now.
+  /// Answers with the changes that a file makes, or with the reason why the file cannot be applied
+  /// now.
   /// - Parameter report: The findings in the journals.
   private func answer(
     _ step: PendingPlan, _ warnings: [Diagnostic], _ obstacle: String?,
@@ -331,7 +333,7 @@ extension Supervisor {
   }
 
   /// Returns the reason why the file cannot be applied now, according to the last statuses of the
-  /// nodes; `nil` if it can.
+  /// nodes; `nil` if there is none.
   private func coordinatorBlocker(to next: LaunchPlan) -> String? {
     plan.coordinatorBlocker(to: next) { node, pipe in
       let out = facts[node.name]?.status?.outs.first { $0.name == pipe }
@@ -361,7 +363,8 @@ extension Supervisor {
       ) { first, _ in first })
   }
 
-  /// Applies the file that was shown with this number. Answers when the new nodes are running.
+  /// Applies the plan that was shown with this number. Answers when the change is complete or has
+  /// failed.
   private func apply(_ number: UInt64, for requester: Requester) {
     guard checkMayChange(for: requester) else { return }
     guard let step = pendingChange.requestPlan(for: number, difference(to:)) else {
@@ -386,15 +389,15 @@ extension Supervisor {
     wait(for: requester) { [unowned self] _ in upgrades?.answer }
   }
 
-  /// Returns the present processes of the nodes whose number of shards another plan changes.
+  /// Returns the present processes of the nodes that have another number of shards in `next`.
   private func changedShards(in next: LaunchPlan) -> Set<String> {
     let counts = next.shardCounts
     let changed = plan.shardCounts.filter { name, count in counts[name] ?? count != count }
     return Set(plan.processes(of: Array(changed.keys)))
   }
 
-  /// Deletes the states whose loss was accepted, and moves the instances of the nodes whose number of
-  /// shards changes. Other nodes continue meanwhile.
+  /// Deletes the states whose loss was accepted, and moves the instances of the nodes whose number
+  /// of shards changes. Other nodes continue to run.
   func moveInstances() {
     guard let (moves, losses) = pendingChange.journalChanges else {
       if !changeUpgradedJournals() { handle(.moved(.complete)) }
@@ -409,7 +412,8 @@ extension Supervisor {
         try losses.run { notes.append($0) }
         try moves.run { notes.append($0) }
       } catch {
-        // A node may have been moved before another one was refused.
+        // The instances of one node may have been moved before the move for another node was
+        // refused.
         let isUnchanged = notes.isEmpty && (error is ShardMoveError || error is ShardPlaceError)
         outcome = isUnchanged ? .refused("\(error)") : .incomplete("\(error)")
       }
@@ -467,8 +471,8 @@ extension Supervisor {
     }
   }
 
-  /// Reads files on another thread, and answers with the result. The loop continues in the
-  /// meantime.
+  /// Reads files on another thread, and answers with the result. The loop continues while the files
+  /// are read.
   private func answer(_ requester: Requester, with read: @escaping @Sendable () -> ControlAnswer) {
     let owner = LoopOwned((supervisor: self, requester: requester))
     let handle = loop.handle
@@ -480,7 +484,8 @@ extension Supervisor {
 }
 
 extension ControlAnswer {
-  /// The maximum size of a journal in an answer. Unit: bytes. Source: ``WireLimits/maximumMessageByteCount``.
+  /// The maximum size of a journal in an answer. Unit: bytes. Source:
+  /// ``WireLimits/maximumMessageByteCount``.
   private static let journalByteLimit = 3 << 20
 
   /// Returns the contents of a journal.

@@ -46,7 +46,7 @@ extension Supervisor {
     }
   }
 
-  /// Whether the process of a node is running on a processor, or is waiting for one.
+  /// Whether the process of a node is running on a processor, or is waiting for a processor.
   private func isBusy(_ node: String) -> Bool {
     guard let pid = lifecycle[node]?.pid else { return false }
     return RunQueueSampler.threads(of: pid).values.contains(where: \.isRunnable)
@@ -120,8 +120,8 @@ extension Supervisor {
   }
 }
 
-/// Rounds in which all nodes are asked for their statuses, so that a directory contains current
-/// values.
+/// The rounds in which the orchestrator asks all nodes for their statuses, so that a directory
+/// contains current values.
 struct StatusSurvey {
   private struct Round {
     let number: UInt64
@@ -130,8 +130,8 @@ struct StatusSurvey {
   }
 
   private var round: Round?
-  /// The clients that sent their requests during the round. They wait for the next round, because
-  /// replies of this round may be older than their requests.
+  /// The clients that sent their requests during the round. These clients wait for the next round,
+  /// because replies of this round may be older than the requests.
   private var lateRequesters: [Requester] = []
   /// The number of the last round. Heartbeats have the number 0, which belongs to no round.
   private var lastNumber: UInt64 = 0

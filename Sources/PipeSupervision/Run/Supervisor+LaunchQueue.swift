@@ -43,8 +43,8 @@ extension Supervisor {
     return node.incarnation == incarnation && node.pid == nil
   }
 
-  /// Gives up a process that does not answer while the topology is stopping. The process no longer
-  /// has valid keys or peers.
+  /// Gives up a process that does not answer while the topology is stopping. Afterwards, the
+  /// process has no valid keys and no peers.
   func abandonAtEnd(_ name: String) {
     // A process with a lease is not given up, since it certainly ends when the lease expires.
     guard isStopping, !leases.hasLease(plan.host(of: name) ?? name) else { return }

@@ -39,8 +39,9 @@ extension Supervisor {
     handle(.start)
   }
 
-  /// Removes the lease file after the run. The file stays if a process may still have a lease, or
-  /// if no node was started because of the leases of a former orchestrator.
+  /// Removes the lease file after the run. The file stays if a process may still have a lease. It
+  /// also stays if the leases of a former orchestrator have kept this orchestrator from starting
+  /// nodes.
   func endLeasing() {
     if hasBegun, leases.isEmpty { LeaseRecord.remove(in: directories) }
   }

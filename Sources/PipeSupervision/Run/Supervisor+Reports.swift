@@ -169,8 +169,8 @@ extension Supervisor {
   private func greet(_ name: String) -> Bool {
     let greeting = NodeGreeting(
       orchestrator: getpid(),
-      // A node on another host does not notice the end of this process, so it continues without an
-      // orchestrator.
+      // A node on another host does not notice the end of this process, so the node continues
+      // without an orchestrator.
       isDetached: options.isDetached || processes[name]?.isRemote == true,
       output: engines.local.pipe(of: name, .out), error: engines.local.pipe(of: name, .err))
     let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued

@@ -65,11 +65,12 @@ extension Supervisor {
   /// Whether nodes are being moved to new programs.
   var isUpgrading: Bool { upgrades != nil && upgrades?.answer == nil }
 
-  /// Returns the nodes that a plan changes only by a new program. They are upgraded one by one: each
-  /// after the nodes that it depends on and, where possible, after the receivers of its events, so
-  /// that no receiver gets events of a later version.
+  /// Returns the nodes that a plan changes only by a new program, in the order of their upgrades. A
+  /// node is upgraded after the nodes that it depends on and, where possible, after the receivers
+  /// of its events. Then no receiver gets events of a later version.
   ///
-  /// A carrier node is not upgraded in this way: its coordinators may take steps before it is ready.
+  /// A carrier node is not upgraded in this way: its coordinators may take steps before the carrier
+  /// node is ready.
   func upgradedNodes(in step: PendingPlan) -> [String] {
     var names: Set<String> = []
     for node in step.plan.nodes {
@@ -83,7 +84,7 @@ extension Supervisor {
     return order.filter(names.contains)
   }
 
-  /// Continues with the next step when the last one is complete.
+  /// Continues with the next step when the last step is complete.
   func advanceUpgrades() {
     while let current = upgrades, current.answer == nil {
       guard current.isUnderway else {
@@ -133,7 +134,7 @@ extension Supervisor {
 
   private struct UpgradeError: Error { let reason: String }
 
-  /// Returns the outcome of a step; `nil` while it is not known.
+  /// Returns the outcome of a step; `nil` while the outcome is not known.
   private func outcome(of step: ProgramUpgrades.Step) -> Result<Void, UpgradeError>? {
     guard let node = lifecycle[step.node] else { return .success(()) }
     switch step.phase {
@@ -202,7 +203,8 @@ extension Supervisor {
       node: name, journal: node.information.journal, former: launch)
     let next: PinnedProgram
     do {
-      // The copy of the new program is made before the node stops.
+      // The new program is copied before the node stops. If the copy fails, the node continues to
+      // run.
       next = try programs.retain(node.information.program, and: former)
       try record.write(in: directories)
     } catch {
@@ -218,7 +220,7 @@ extension Supervisor {
     replaceProcess(of: name)
   }
 
-  /// Stops a node, changes its journal or its program, and starts it again.
+  /// Stops a node, copies or restores its journal, selects the program, and starts the node again.
   private func replaceProcess(of name: String) {
     let seed = UInt64.random(in: .min ... .max)
     handle(
@@ -228,7 +230,7 @@ extension Supervisor {
           losesStates: true)))
   }
 
-  /// Copies or restores the journals of the node that is being upgraded, while it is stopped.
+  /// Copies or restores the journals of the node that is being upgraded, while the node is stopped.
   /// - Returns: `false` if no node is being upgraded.
   func changeUpgradedJournals() -> Bool {
     guard let step = upgrades?.step else { return false }
@@ -275,7 +277,8 @@ extension Supervisor {
     }
   }
 
-  /// Makes the new program of a node permanent, when the node is ready and has taken no step.
+  /// Makes the new program of a node permanent. Called when the node is ready and has not taken a
+  /// step yet.
   func commitUpgrade(of name: String) {
     guard let step = upgrades?.step, step.node == name, case .upgrading = step.phase else { return }
     Failpoint.hit(.upgradeReady)
@@ -291,7 +294,7 @@ extension Supervisor {
 }
 
 extension TopologyChange {
-  /// Whether the change gives a node nothing but a new program.
+  /// Whether the only change of a node is a new program.
   fileprivate func isUpgrade(_ name: String) -> Bool {
     entries.contains { $0.node == name && $0.fate == .restarts(.launch(.build)) }
   }

@@ -153,7 +153,8 @@ package final class Supervisor {
     processes.observer = self
   }
 
-  /// Runs until every process has ended, and returns the outcome.
+  /// Runs until every process has ended or, if agents run the nodes, until this orchestrator must
+  /// exit. Returns the outcome.
   package func run() -> TopologyLifecycle.Outcome {
     recordJournalPaths()
     loop.add(control.socket, for: self) { $0.readFrames() }
@@ -208,8 +209,8 @@ package final class Supervisor {
     launchQueuedNodes()
   }
 
-  /// Handles a heartbeat. Heartbeats are frequent and affect no other node, so this function
-  /// updates nothing else.
+  /// Handles a heartbeat. Heartbeats are frequent and usually affect no other node, so this
+  /// function performs no actions and updates nothing else.
   func recordHeartbeat(of node: String) {
     // The first heartbeat of a node that was lost is reported.
     guard !isLost(node) else { return handle(.node(node, .heartbeat)) }
@@ -397,7 +398,7 @@ package final class Supervisor {
     sendPipes(to: name)
   }
 
-  /// Sends a node the list of its pipes. If the node is running, it opens the new pipes.
+  /// Sends the list of its pipes to a node. A running node opens the new pipes.
   func sendPipes(to name: String) {
     guard let node = plan[name] else { return }
     control.send(FrameHeader(.configure), node.configuration, to: name)

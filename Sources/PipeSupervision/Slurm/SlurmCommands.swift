@@ -110,9 +110,9 @@ struct SlurmCommands: Sendable {
   ///   - names: The names of the processes' steps.
   ///   - probeStep: A step on the host. The command runs as this step.
   func presenceQuery(about names: [String], as probeStep: SlurmStep) -> ChildCommand {
-    // The script answers only if the search has found the script's own process, and has run to its
-    // end. The first condition shows that the search can read the environments of this user's
-    // processes. The second condition fails if the host has no memory or process ids left.
+    // The script answers only if the search has found the script's own process, and was completed.
+    // The first condition shows that the search can read the environments of this user's processes.
+    // The second condition fails if the host has no memory or process ids left.
     let script = """
       probe=$1
       shift
@@ -175,8 +175,8 @@ struct SlurmCommands: Sendable {
   /// ``jobID(in:)`` parses the answer.
   /// - Parameters:
   ///   - name: The name of the job. When the topology ends, the job is ended by this name.
-  ///   - jobs: The jobs that may still include the host. If one of them does, the command answers
-  ///     with that job, and requests no other job.
+  ///   - jobs: The jobs that may still include the host. If one of these jobs includes the host,
+  ///     the command answers with that job, and requests no other job.
   func allocationCommand(_ host: String, as name: String, unlessIn jobs: [String]) -> ChildCommand {
     let script = """
       salloc=$1 squeue=$2 scontrol=$3 host=$4 name=$5
@@ -273,9 +273,10 @@ struct SlurmTools: Sendable {
   }
 }
 
-/// A process on a host of a Slurm job. Slurm runs it as a step of a job that includes the host.
+/// A process on a host of a Slurm job. Slurm runs the process as a step of a job that includes the
+/// host.
 struct SlurmStep: Hashable, Sendable {
-  /// The name of the step in Slurm. It is unique to this start of the process.
+  /// The name of the step in Slurm. Each start of a process has another name.
   let name: String
   let host: String
   let jobID: String

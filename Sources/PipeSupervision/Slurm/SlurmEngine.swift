@@ -29,7 +29,7 @@ final class SlurmEngine: ProcessEngine {
     /// The registration that watches whether the program `srun` runs, or whether an adopted `srun`
     /// has ended.
     fileprivate var watch: PollLoop.Registration?
-    /// The reason why `srun` does not run; `nil` if it runs, or this is not known yet.
+    /// The reason why `srun` does not run; `nil` if `srun` runs, or if the result is not known yet.
     fileprivate var startFailure: SpawnError?
     /// The messages of `srun` about the process.
     fileprivate var report = SrunReport()

@@ -89,7 +89,7 @@ package struct SlurmBatch {
   let hosts: [String]
   /// The command line of the orchestrator, without shell quotes.
   let command: [String]
-  /// Options of `sbatch`, which become one line of its script; `nil` if there are none.
+  /// Options of `sbatch`, which become one line of the batch script; `nil` if there are none.
   let sbatchOptions: String?
 
   /// - Parameters:

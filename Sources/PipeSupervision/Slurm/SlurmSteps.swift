@@ -3,8 +3,8 @@ import PipeClient
 import PipeSystem
 import PipeTransport
 
-/// Starts and ends the processes of a topology on the hosts of a Slurm job, and finds out whether
-/// they are still running.
+/// Starts and ends the processes of a topology on the hosts of a Slurm job, and checks whether
+/// these processes are still running.
 ///
 /// If a host does not answer for a long time, Slurm removes the host from the job, and does not add
 /// it again. Then the orchestrator requests an additional job that has only this host.
@@ -103,8 +103,8 @@ final class SlurmSteps {
 
   // MARK: Hosts
 
-  /// Requests an additional job for the host of a step. Call this if Slurm has removed the host
-  /// from the step's job, or may have removed it.
+  /// Requests an additional job for the host of a step. Call this if Slurm has removed, or may have
+  /// removed, the host from the step's job.
   func requestReplacement(of step: SlurmStep) {
     guard currentJob(of: step.host) == step.jobID else { return }
     replacements[step.host] = .some(nil)
@@ -119,7 +119,7 @@ final class SlurmSteps {
     requestJob(with: host)
   }
 
-  /// Returns the job that has a host; `nil` if no job has it.
+  /// Returns the job that has a host; `nil` if no job has the host.
   private func currentJob(of host: String) -> String? {
     guard let replacement = replacements[host] else { return job.id }
     return replacement
@@ -185,8 +185,8 @@ extension SlurmError: CustomStringConvertible {
   }
 }
 
-/// The messages of an `srun` about its process. They show whether the process has ended when the
-/// `srun` ends.
+/// The messages of an `srun` about its process. When the `srun` ends, the messages show whether the
+/// process has ended, too.
 package struct SrunReport: Hashable, Sendable {
   /// The line that gives a reason why the process may still be running; `nil` if there is no such
   /// line.

@@ -117,7 +117,8 @@ private struct ArgumentReader {
   }
 }
 
-/// The options and positionals of a command line, checked against the description of its command.
+/// The options and positionals of a command line. The values of options are valid; the positionals
+/// may be unchecked.
 package struct ParsedArguments: Hashable, Sendable {
   /// An option on the command line.
   package struct OptionValue: Hashable, Sendable {

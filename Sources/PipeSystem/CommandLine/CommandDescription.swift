@@ -1,8 +1,8 @@
 import Glibc
 import PipeSupport
 
-/// The declaration of a program's command line, or of one verb of a program. The help, the shell
-/// completion and the argument parser are derived from the declaration.
+/// The declaration of the command line of a program, or of one verb of the program. The help, the
+/// shell completion and the argument parser are derived from the declaration.
 package struct CommandDescription: Sendable {
   package struct Example: Hashable, Sendable {
     package var command: String
@@ -21,8 +21,8 @@ package struct CommandDescription: Sendable {
   package var options: [Option]
   package var positionals: [Positional]
   package var examples: [Example]
-  /// The options of this command, the options that these imply, and the universal options of the
-  /// program.
+  /// All options of this command: its own options, with `--topology` expanded to
+  /// ``Option/targetOptions``, and the universal options of the program.
   package var allOptions: [Option]
 
   /// - Parameters:
@@ -40,8 +40,8 @@ package struct CommandDescription: Sendable {
     self.options = options
     self.positionals = positionals
     self.examples = examples.map { Example(command: $0.0, meaning: $0.1) }
-    // A command that works on a running topology also works on a topology on another host, and
-    // accepts its options.
+    // A command that works on a running topology also works on a topology on another host, so the
+    // command also accepts `--key` and `--connect`.
     allOptions =
       options.flatMap { $0 == .topology ? Option.targetOptions : [$0] } + universal
   }
@@ -99,7 +99,8 @@ package struct HelpText {
     }
   }
 
-  /// Formats terms in a left column, and their meanings in a right column, wrapped to the width.
+  /// Formats terms in a left column and their meanings in a right column. Wraps the meanings to the
+  /// width of the help page.
   package func definitionList(_ definitionList: [(term: String, meaning: String)]) -> String {
     let width = min(definitionList.map(\.term.count).max() ?? 0, 30)
     return definitionList.map { term, meaning in
@@ -126,8 +127,8 @@ package struct HelpText {
   }
 }
 
-/// An error in a command line. The argument `of` is the command whose help page the message
-/// recommends. The argument `for` is the name of the option or positional.
+/// An error in a command line. The associated value `of` is the command whose help page the message
+/// recommends. The associated value `for` is the name of the option or positional.
 package enum UsageError: Error, Hashable {
   case missingVerb(of: String)
   case unknownVerb(String, suggestion: String?, of: String)

@@ -1,4 +1,4 @@
-/// Formats the help of a program as a manual page for man(1), in the macros of man(7).
+/// Formats the help of a program as a manual page for man(1), with the macros of man(7).
 package struct ManualPage {
   private let program: String
   private var text = ""

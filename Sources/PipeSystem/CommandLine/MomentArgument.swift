@@ -50,8 +50,8 @@ private struct TimeReader {
     return Self.timestamp(of: parts, milliseconds - offset * 1000, timegm)
   }
 
-  /// Converts a date and time to a timestamp. Returns `nil` if the day does not exist, such as 31
-  /// April. `convert` would turn such a day into a day of the next month.
+  /// Converts a date and time to a timestamp. Returns `nil` for a day that does not exist, such as
+  /// 31 April, which `convert` would turn into a day of the next month.
   private static func timestamp(
     of parts: tm, _ milliseconds: Int, _ convert: (UnsafeMutablePointer<tm>) -> time_t
   ) -> Timestamp? {
@@ -86,7 +86,8 @@ private struct TimeReader {
     return skip(".") ? number(digits: 3) : 0
   }
 
-  /// Parses an offset from UTC, such as `Z` or `+01:00`. Unit of the result: seconds.
+  /// Parses an offset from UTC, such as `Z` or `+01:00`. Returns the offset in seconds; `nil` if
+  /// the text does not begin with an offset.
   private mutating func readOffset() -> Int? {
     if skip("Z") { return 0 }
     let isWest = remainingText.first == UInt8(ascii: "-")

@@ -205,7 +205,8 @@ package struct NetworkAddress: Hashable, Sendable {
     let start = text.index(text.startIndex, offsetBy: prefix.count)
     guard start < colon else { return nil }
     let host = text[start..<colon]
-    // Rejects other endpoints of libzmq: the wildcard `*`, and an endpoint with a source address.
+    // Rejects two forms that libzmq accepts: the wildcard `*`, and an endpoint with a source
+    // address.
     guard host.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
     else { return nil }
     self.host = String(host)

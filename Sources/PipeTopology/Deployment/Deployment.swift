@@ -14,8 +14,8 @@ public struct Deployment: Sendable {
     case local
     /// Slurm: `srun` starts the processes within one job.
     case slurm
-    /// Kubernetes: an agent in each pod starts its processes. `orchestrator export kubernetes`
-    /// writes the manifests.
+    /// Kubernetes: an agent in each pod starts the pod's processes. `orchestrator export
+    /// kubernetes` writes the manifests.
     case kubernetes
   }
 
@@ -168,7 +168,7 @@ public enum DeploymentFile {
   public typealias Result = (deployment: Deployment, source: SourceMap)
 
   /// Reads a file, with variables from the environment and from a `.env` file in the same directory.
-  /// - Throws: All errors of the file, in its order.
+  /// - Throws: All errors of the file, in the order of the file.
   public static func read(path: String) throws(TopologyErrors) -> Result {
     try requireValid(examine(.file(path)))
   }
@@ -177,7 +177,7 @@ public enum DeploymentFile {
   /// - Parameters:
   ///   - file: The file's name in diagnostics.
   ///   - variables: The values of `${NAME}`. Default: the environment's variables.
-  /// - Throws: All errors of the text, in its order.
+  /// - Throws: All errors of the text, in the order of the text.
   public static func read(
     text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
   ) throws(TopologyErrors) -> Result {

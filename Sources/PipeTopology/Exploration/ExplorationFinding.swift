@@ -22,7 +22,7 @@ package struct ExplorationFinding: Sendable {
     /// A node refuses an event from a pipe with `on_refused: ignore`, and the event is dropped.
     case ignoredEvent(
       pipe: String, node: String, event: JSONValue, state: JSONValue, reason: String)
-    /// A node or a composite never receives an event in a state in which it accepts the event.
+    /// An event never reaches a node or composite in a state that accepts the event.
     case neverEnabled(owner: String, event: String)
     case unreachable(node: String, state: String)
     case violated(property: String, ExploredProperty.Demand)
@@ -44,10 +44,10 @@ package struct ExplorationFinding: Sendable {
   package var kind: Kind
   /// The path of the related part of the topology file. ``SourceMap`` maps the path to a location.
   package var path: [String]
-  /// The shortest scenario that produces the finding; `nil` if no steps lead to it.
+  /// The shortest known scenario that produces the finding; `nil` if no steps lead to the finding.
   package var scenario: Scenario?
-  /// The number of similar findings that are not reported. Similar findings have the same kind,
-  /// event names and state names.
+  /// The number of similar findings that are not reported. Similar findings have the same kind, and
+  /// the same names of nodes, pipes, events and states.
   package var similarCount = 0
 
   package init(_ kind: Kind, at path: [String], scenario: Scenario? = nil) {

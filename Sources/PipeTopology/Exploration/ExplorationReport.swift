@@ -45,12 +45,12 @@ package struct ExplorationProgress: Sendable {
 /// The result of a search of a topology.
 package struct ExplorationReport: Sendable {
   package var verdict: ExplorationVerdict
-  /// The findings. Findings of the same kind are sorted by the length of their counterexamples; the
-  /// kinds are in no particular order.
+  /// The findings. Deadlocks are sorted by the length of their scenarios, and so are stuck states.
+  /// Other findings are in no particular order.
   package var findings: [ExplorationFinding]
   package var totals: ExplorationProgress
   package var duration: Duration
-  /// Whether partial-order reduction skipped steps and states.
+  /// Whether the search skipped steps and states, by partial-order reduction or by symmetries.
   package var isReduced: Bool
   /// The graph of all reachable states and steps; `nil` if the search was incomplete or the graph
   /// is large.

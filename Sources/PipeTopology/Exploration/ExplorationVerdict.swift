@@ -64,7 +64,7 @@ package enum ExplorationRemark: Hashable, Sendable {
 
   /// The reason why a property is undecided.
   package enum UndecidedReason: Hashable, Sendable {
-    /// The backward search did not fit into memory, or did not visit all states.
+    /// The backward search did not fit into memory, or the search stored only hashes of states.
     case memory
     /// The property fails only in states where a pipe is full in the search and would have more
     /// capacity at run time.
@@ -86,11 +86,12 @@ package enum ExplorationRemark: Hashable, Sendable {
   /// send events into the full pipe.
   case fullWhileLocked(pipe: String)
   case folded(node: String, field: String, modulo: Int, FoldComparison)
-  /// The search covers only instances with these keys of a node.
+  /// The search covers only the instances of a node that have these keys.
   /// - Parameter keep: How long an instance is kept after it has ended; `nil` if instances never
   ///   end.
   case instances(node: String, keys: [String], keep: Duration?)
-  /// The events of effects were searched only with the key of the effect's instance.
+  /// The search assumed that an effect of an instance gives only events with the key of this
+  /// instance.
   case effectKeys(node: String, field: String)
   /// A node took different steps for the same event in the same state, and the search followed only
   /// one of them.

@@ -15,7 +15,7 @@ public struct ExploreSection: Sendable {
   /// The events that come from outside the topology, by the name of the receiving node or composite.
   ///
   /// A node or composite that is not listed receives no events from outside. If `nil`, the search
-  /// assumes the events.
+  /// assumes that events without another origin come from outside.
   public var fromOutside: [String: [EventPattern]]?
   /// The values to try for the fields of events: by node or composite, then by event, then by field.
   public var values: [String: [String: [String: ValueSet]]]

@@ -80,14 +80,14 @@ package enum ScenarioFile {
   package typealias Result = (scenario: Scenario, source: SourceMap)
 
   /// Reads a scenario from a file or from standard input.
-  /// - Throws: All errors of the file, in its order.
+  /// - Throws: All errors of the file, in the order of the file.
   package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
     try read(text: input.bytes(), file: input.name)
   }
 
   /// Reads a text.
   /// - Parameter file: The file's name in diagnostics.
-  /// - Throws: All errors of the text, in its order.
+  /// - Throws: All errors of the text, in the order of the text.
   package static func read(text: [UInt8], file: String) throws(TopologyErrors) -> Result {
     var (reading, place) = try TopologyReading.beginReading(
       text, file: file, as: .scenario, variables: TopologyVariables())

@@ -94,7 +94,7 @@ struct ScenarioEntry: Sendable {
     ]
 
     /// Returns the keyword at the start of a refusal reason, without the details that may follow a
-    /// colon.
+    /// colon. Returns `undecodable` if the reason starts with no keyword.
     static func keyword(for reason: String) -> String {
       reasons.first { reason == $0 || reason.hasPrefix($0 + ":") } ?? "undecodable"
     }

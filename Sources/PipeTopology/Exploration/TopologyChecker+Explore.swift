@@ -42,7 +42,7 @@ extension TopologyChecker {
 
   /// Returns the events that a node or a composite accepts; `nil` if they are unknown.
   ///
-  /// The result also contains the name for messages of the machine or the composite.
+  /// In the result, `holder` is the name of the machine or the composite for use in messages.
   private func acceptedEvents(of owner: String) -> (events: [CaseDescription], holder: String)? {
     if topology.composite(owner) != nil {
       guard let events = synchronizedEvents(of: owner) else { return nil }

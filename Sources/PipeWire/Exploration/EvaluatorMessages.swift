@@ -11,26 +11,28 @@ package enum EvaluatorRequest: Codable, Hashable, Sendable {
   /// Asks how a node in this configuration responds to each input. The evaluator gives one answer
   /// for each input.
   case row(node: String, configuration: EvaluatorConfiguration, inputs: [EvaluatorInput])
-  /// Asks for the state of a composite, computed from its nodes' states by a registered projection.
+  /// Asks for the state of a composite, given the states of the composite's nodes. `composite` is
+  /// the registered name of the projection that computes the state.
   case project(composite: String, states: [JSONValue])
-  /// Asks to take the steps of a log again, and to compare them with the log. The evaluator reads
-  /// the log itself. It sends `replaying` regularly, and `replayed` at the end.
+  /// Asks the evaluator to replay the steps of a log, and to compare the results with the log. The
+  /// evaluator reads the log itself, sends `replaying` regularly, and sends `replayed` at the end.
   case replay(EvaluatorReplay)
 }
 
-/// A step log of a recorded run that an evaluator takes again.
+/// A request to replay a step log of a recorded run.
 package struct EvaluatorReplay: Codable, Hashable, Sendable {
-  /// The node, which was opened.
+  /// The name of a node that an earlier request has opened.
   package var node: String
   /// The path of the log.
   package var log: String
   /// The number of the last line to read.
   package var through: Int
-  /// The file to which the evaluator writes the state after each step, a line for each step; `nil`
-  /// if the states are not required.
+  /// The path of the file to which the evaluator writes the state after each step, a line for each
+  /// step; `nil` for no file.
   package var states: String?
-  /// The number of the first line before which the evaluator sends `replaying`; `nil` if it sends
-  /// them from time to time. Identifies a step that ends the process.
+  /// The number of the first line to announce. From this line on, the evaluator sends `replaying`
+  /// before each line, so that the client can identify a step that ends the process. If `nil`, the
+  /// evaluator only sends `replaying` from time to time.
   package var announces: Int?
 
   package init(
@@ -78,7 +80,7 @@ package struct EvaluatorReplayReport: Codable, Hashable, Sendable {
   package var unverified = 0
   /// The first differences.
   package var differences: [Difference] = []
-  /// The number of differences, including the ones beyond the limit.
+  /// The number of differences, including differences beyond ``maximumDifferences``.
   package var count = 0
 
   package init() {}
@@ -94,7 +96,7 @@ package struct EvaluatorInstance: Codable, Hashable, Sendable {
   /// The name of the event field that contains the key.
   package var field: String
   package var key: String
-  /// The final states, by their labels.
+  /// The names of the final states.
   package var final: [String]
 
   package init(field: String, key: String, final: [String] = []) {
@@ -205,7 +207,7 @@ package struct EvaluatorOpening: Codable, Hashable, Sendable {
   package struct Field: Codable, Hashable, Sendable {
     package var name: String
     package var values: [JSONValue]
-    /// Whether the field has no other values.
+    /// Whether `values` contains all values that the field can have.
     package var isComplete: Bool
 
     package init(name: String, values: [JSONValue], isComplete: Bool) {

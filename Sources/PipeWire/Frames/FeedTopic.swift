@@ -14,7 +14,7 @@ package enum FeedTopic: Hashable, Sendable {
   case steps(of: String?)
   /// The refused and postponed events of the named node; `nil`: of all nodes in the feed.
   case refusals(of: String?)
-  /// The states of all instances of a keyed node, or of one instance, by its name: `orders[4711]`.
+  /// The states of the named instance, such as `orders[4711]`; `nil`: of all instances in the feed.
   case instances(of: String?)
   /// The events in the named outbound pipe; `nil`: in all outbound pipes of the node.
   case tap(pipe: String?)

@@ -166,8 +166,9 @@ extension FrameHeader {
 
 /// The body of an `events` frame: consecutive events, each preceded by its length.
 ///
-/// All events of a batch have the same schema version of their receiver. If this is not 1, the
-/// frame has ``schemaFlag``, and the body begins with the schema version.
+/// All events of a batch have the same schema version, which is a version of the receiver's schema.
+/// If the schema version is not 1, the frame has ``schemaFlag``, and the body begins with the
+/// schema version.
 package struct EventBatch: Hashable, Sendable {
   /// The flag of an `events` frame whose body begins with the schema version of the events.
   package static let schemaFlag: UInt8 = 1

@@ -60,7 +60,7 @@ package struct AgentLaunch: Codable, Hashable, Sendable {
   package var environment: [String: String]
   /// The directory of the process's journal, which the agent creates; `nil` if the node has no journal.
   package var directory: String?
-  /// The contents of a key file. The process reads them from its standard input.
+  /// The contents of a key file, which the process reads from its standard input.
   package var key: String
 
   package init(

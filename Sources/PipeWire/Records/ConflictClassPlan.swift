@@ -80,8 +80,8 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   /// The registered name of the composite's projection; `nil` if the composite's state is the tuple
   /// of its nodes' states.
   package var projection: String?
-  /// The field of an event that is the key of the participating instances; `nil` if the participants
-  /// are nodes without instances.
+  /// The event field that contains the key of the participating instances; `nil` if the
+  /// participants are nodes without instances.
   package var key: String?
 
   private enum CodingKeys: String, CodingKey {

@@ -57,15 +57,16 @@ package struct ChangeRequest: Codable, Hashable, Sendable {
   package var file: String
   /// The values of the file's variables, `${NAME}`, by name.
   package var variables: [String: String]
-  /// Whether the topology keeps its name, even if the file has another name.
+  /// Whether the running topology keeps its name, even if the file contains another name.
   package var keepsName: Bool
-  /// Whether to report the change only, without keeping it for `apply`.
+  /// Whether to only report the change. Otherwise, the orchestrator also keeps the change for
+  /// `apply`.
   package var isDryRun: Bool
   /// The absolute path of the deployment file; `nil` for the topology's current deployment file, if any.
   package var deployment: String?
   /// The nodes and pipes whose states and events may be lost if the new programs cannot read them.
   package var acceptedLosses: [String]?
-  /// The node after which the upgrades of programs pause; `nil` if they do not pause.
+  /// The node after which the upgrades of programs pause; `nil` if the upgrades do not pause.
   package var pauseNode: String?
 
   package init(

@@ -97,7 +97,7 @@ extension Diagnostic {
   /// The kinds of errors and warnings about a topology or a deployment. The codes are stable, for
   /// scripts and for tests.
   public enum Code: String, CaseIterable, Codable, Hashable, Sendable {
-    /// The file is missing, unreadable or too large, or it is not a regular file.
+    /// The file is missing, unreadable or too large, or the path leads to a directory.
     case unreadableFile = "unreadable-file"
     /// The text is not UTF-8.
     case notUTF8 = "not-utf-8"

@@ -1,6 +1,6 @@
 import PipeMachines
 
-/// The contents of the file that `PROGRAM try-journals` reads. They list the journals that the
+/// The contents of the file that `PROGRAM try-journals` reads: the parts of journals that the
 /// program should try to read.
 package struct JournalTrialRequest: Codable, Hashable, Sendable {
   /// A part of a journal that a machine of the program must be able to read.
@@ -36,8 +36,8 @@ package struct JournalTrialRequest: Codable, Hashable, Sendable {
   package struct QueuedPipe: Codable, Hashable, Sendable {
     package var name: String
     package var receiver: String
-    /// The path of the receiver's journal, which has the events that were applied already; `nil` if
-    /// the receiver keeps no journal.
+    /// The path of the receiver's journal, which records the events that the receiver has applied;
+    /// `nil` if the receiver keeps no journal.
     package var receiverJournal: String?
 
     package init(_ name: String, to receiver: String, receiverJournal: String?) {

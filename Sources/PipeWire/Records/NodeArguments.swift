@@ -57,11 +57,11 @@ package struct NodeArguments: Hashable, Sendable {
     package var key: String
     /// The maximum number of instances in memory; `nil` is the default.
     package var maximumInMemory: Int?
-    /// The final states, by their labels.
+    /// The names of the final states.
     package var finalStates: [String]
     /// How long an instance is kept after it has ended; `nil` is the default.
     package var retention: Duration?
-    /// The shard that the process is; `nil` if the node has one process.
+    /// The shard that the process runs; `nil` if the node has one process.
     package var shard: NodeShard?
 
     package init(

@@ -14,7 +14,8 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     /// The content of the step reports that the pipe carries to a coordinator; `nil` if the pipe
     /// carries events.
     package var steps: Steps?
-    /// The receiving node. If the receiver is a composite, this is its coordinator.
+    /// The receiving node. If the pipe's receiver is a composite, this is the composite's
+    /// coordinator.
     package var receiver: String
     /// The endpoint of the receiver's inbox.
     package var endpoint: String
@@ -131,7 +132,6 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   /// recorded.
   package var run: String?
 
-  // JSON uses the name `participation`.
   private enum CodingKeys: String, CodingKey {
     case outs, ins, plan, run
     case participant = "participation"
@@ -225,7 +225,7 @@ package struct PeerList: Codable, Hashable, Sendable {
 
   package var peers: [Peer]
   /// The public keys of clients. A client may use any routing id except the names of pipes,
-  /// coordinators and nodes.
+  /// coordinators, nodes and agents.
   package var clients: [String]
 
   package init(peers: [Peer], clients: [String]) {

@@ -26,8 +26,8 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
   /// Whether the instance does not exist yet, so that `state` is the initial state; `nil` for a
   /// node with one machine.
   package var isNew: Bool?
-  /// The time at which the instance entered the state because of `cause`; `nil` for a node with one
-  /// machine. Unit: nanoseconds since 1970.
+  /// The time at which the instance entered the state; `nil` for a node with one machine. Unit:
+  /// nanoseconds since 1970. `cause` contains the cause of the entry.
   package var time: Int64?
   package var cause: String?
 

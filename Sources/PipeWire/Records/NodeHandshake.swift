@@ -146,8 +146,9 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
     }
   }
 
-  /// Returns a descriptor that becomes readable when the orchestrator ends; `nil` if the node is
-  /// detached, so that it continues without the orchestrator.
+  /// Returns a descriptor that becomes readable when the orchestrator ends. Returns `nil` if the
+  /// node is detached, so that it continues without the orchestrator, or if the orchestrator's
+  /// process cannot be opened.
   package func lifelineDescriptor() -> Int32? {
     guard !isDetached else { return nil }
     let descriptor = pr_process_descriptor(orchestrator)

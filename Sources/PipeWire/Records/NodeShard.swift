@@ -27,8 +27,11 @@ public struct NodeShard: Codable, Hashable, Sendable {
     self.init(of: String(name[..<dot]), index: index, count: count)
   }
 
-  /// Returns the names, with the name of a node with shards replaced by the names of its shards.
-  /// - Parameter known: The names of all processes.
+  /// Returns the names of the processes of nodes. The name of a node with shards is replaced by the
+  /// names of its shards.
+  /// - Parameters:
+  ///   - names: The names of nodes or processes.
+  ///   - known: The names of all processes.
   package static func processes(of names: [String], among known: [String]) -> [String] {
     names.flatMap { name in
       let shards =

@@ -15,8 +15,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var waiting: Int
     /// The maximum number of events in flight.
     public var capacity: Int
-    /// At the sending end: the number of events that the receiver had applied and lost when its
-    /// process ended, because it has no journal.
+    /// At the sending end: the maximum number of events that were lost with a receiver. Events in
+    /// flight are lost when a receiver without a journal is killed. Acknowledged events are lost
+    /// when a receiver returns with an older journal.
     public var lost: UInt64?
     /// At the sending end: the number of events that could not be encoded, or were too large to send.
     public var unsendable: UInt64?
@@ -25,7 +26,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var ignored: UInt64?
 
     /// At the sending end: the number of queued or sent events that the receiver has not applied
-    /// yet. The pipe is full when this number reaches its capacity.
+    /// yet. The pipe is full when this number reaches ``capacity``.
     public var underWay: UInt64 { events - min(applied, events) }
 
     package init(

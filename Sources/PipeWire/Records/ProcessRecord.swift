@@ -12,14 +12,15 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     package var program: String
     /// The identity of the program file, which differs after a rebuild.
     package var build: String
-    /// The version of the pinned program: a hash of its contents; `nil` if it is not pinned.
+    /// The version of the pinned program: a hash of its contents; `nil` if the program is not
+    /// pinned.
     package var version: String?
     /// The arguments without the incarnation.
     package var arguments: [String]
     /// The environment variables that the topology file sets, without inherited variables.
     package var environment: [String: String]
-    /// The body of the node's `configure` as a JSON value, so that encoding and decoding do not
-    /// change it.
+    /// The body of the node's `configure`. The type is a JSON value, so that encoding and decoding
+    /// do not change the body.
     package var configuration: JSONValue
     /// The working directory; `nil` if it is inherited.
     package var directory: String?

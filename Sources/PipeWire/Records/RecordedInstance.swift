@@ -15,8 +15,8 @@ package struct RecordedInstance: Hashable, Sendable {
   package var label: String
   /// The state as JSON.
   package var state: [UInt8]
-  /// When the instance ended in a final state; `nil` if it has not ended. Unit: nanoseconds since
-  /// 1970.
+  /// The time at which the instance ended in a final state; `nil` if the instance has not ended.
+  /// Unit: nanoseconds since 1970.
   package var ended: Int64?
   /// The schema version of the state.
   package var schema: Int

@@ -2,7 +2,8 @@ import PipeMachines
 
 /// The answer to a client's request.
 package enum RequestReply: Sendable {
-  /// The node accepted the event: the version and the state after it.
+  /// The node accepted the event. `version` and `state` are the node's version and state after the
+  /// event.
   case accepted(version: UInt64, state: [UInt8])
   /// The machine refused the event in this state.
   case refused(Refusal, version: UInt64, state: [UInt8])

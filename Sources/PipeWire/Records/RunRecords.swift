@@ -6,13 +6,13 @@ package enum RunDirectory {
   package static let descriptionFile = "run.json"
   /// The name of the copy of the topology file.
   package static let topologyFile = "topology.yaml"
-  /// The end of the name of a step log, after the node and its incarnation.
+  /// The suffix of the file name of a step log. The node's name and incarnation precede the suffix.
   package static let stepLogSuffix = ".steps.jsonl"
 }
 
 /// The description of a recorded run.
 package struct RunDescription: Codable, Hashable, Sendable {
-  /// The version of the format of the directory.
+  /// The current version of the format of run directories.
   package static let currentVersion = 2
 
   package var version: Int
@@ -52,7 +52,7 @@ package struct StepLogHeader: Codable, Hashable, Sendable {
   package var time: Int64
 }
 
-/// A line of a node's step log after the first. Ranges are positions in the text of the line.
+/// A line of a node's step log after the first line. Ranges are positions in the text of the line.
 package struct StepLogLine: Sendable {
   package enum Kind: Sendable {
     /// A step of the node.
@@ -82,7 +82,7 @@ package struct StepLogLine: Sendable {
   package var number: Int
   /// The position of the line in its file. Unit: bytes.
   package var offset: Int
-  /// The number of steps that the process has taken, with this one.
+  /// The number of steps that the process has taken, including this step.
   package var step: UInt64 = 0
   /// The node's version after the line.
   package var version: UInt64
@@ -100,7 +100,7 @@ package struct StepLogLine: Sendable {
   package var request: RequestKey?
   package var transaction: TransactionID?
   package var cause: Range<Int>?
-  /// The version of the step that started the effect whose event this is.
+  /// The version of the step that started the effect; `nil` if no effect produced the event.
   package var effect: UInt64?
   package var isPostponed = false
   /// Whether the step has entered no state.

@@ -64,7 +64,7 @@ extension StateChange {
     var transitions: TransitionCounts?
   }
 
-  /// Reads a frame of a feed: a state or a summary.
+  /// Reads a frame of a feed: a state of a node or of an instance, or a summary.
   package init(frame: UnsafeRawBufferPointer) throws {
     let header = try FrameHeader(frame)
     guard [.state, .summary, .instance].contains(header.kind) else {

@@ -113,7 +113,7 @@ package final class StepLogReader {
     if known == .step, !hasVersion { line.version = lastVersion + 1 }
   }
 
-  /// Returns a key that the switch above compares; an empty text for other tokens.
+  /// Returns the key of a member, given the index of the key's token.
   private func key(at index: Int) -> Key {
     let token = tokens.list[index]
     return Key(text: self[Int(token.startOffset)..<Int(token.endOffset)])

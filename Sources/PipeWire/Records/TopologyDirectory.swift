@@ -15,7 +15,8 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var within: String?
   /// The path of the node's program.
   public var program: String
-  /// A hash of the program that the node's last process runs; `nil` on another host.
+  /// A hash of the program of the node's current or last process; `nil` if the node is on another
+  /// host.
   public var programVersion: String?
   /// The phase of the node's lifecycle: `running`, `backing off`, `failed`, …
   public var phase: String
@@ -49,7 +50,7 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   /// The name of the event field whose value selects the instance; `nil` if the node has one
   /// machine.
   public var instanceField: String?
-  /// For a process of a node with `shards`: the shard that the process is. `nil` if the node has
+  /// For a process of a node with `shards`: the shard that the process runs. `nil` if the node has
   /// one process.
   public var shard: NodeShard?
   /// The path of the node's journal; `nil` if the node keeps none.

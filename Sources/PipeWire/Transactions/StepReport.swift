@@ -9,15 +9,15 @@ package struct StepReport: Hashable, Sendable {
     case step
     /// A step that has entered no state: an internal transition, or an ignored synchronized event.
     case `internal`
-    /// The start of a node without a recorded state, which has entered its initial state.
+    /// The start of a node without a recorded state: the node has entered its initial state.
     case first
     /// No new cause: a restarted node has restored its recorded state.
     case none
   }
 
   package var entry: Entry
-  /// The transaction that caused the state; `nil` if it is not a transaction of the coordinator that
-  /// receives the report. For a restarted node, the last transaction of the coordinator in which the
+  /// The transaction that caused the state; `nil` if no transaction of the receiving coordinator
+  /// caused the state. For a restarted node, the last transaction of this coordinator in which the
   /// node took part.
   package var transaction: TransactionID?
   /// The state as JSON; `nil` if it cannot be reported.
@@ -34,7 +34,8 @@ package struct StepReport: Hashable, Sendable {
   /// The maximum nesting of a reported state. Values made from the state are nested two levels deeper.
   package static let maximumStateDepth = JSONTokens.maximumDepth - 2
 
-  /// Returns the reason why a state cannot be reported, with advice; `nil` if it can be reported.
+  /// Returns the reason why a state cannot be reported, with advice; `nil` if the state can be
+  /// reported.
   package static func reasonNotToReport(_ state: [UInt8]) -> String? {
     let advice =
       "store large data outside the state; keep only a reference to the data in the state, such as a "
@@ -90,7 +91,8 @@ extension JSONTokens {
     return members
   }
 
-  /// Returns the contents of a JSON string without escapes; `nil` for any other JSON.
+  /// Returns the text between the quotes of a JSON string; `nil` for any other JSON. Precondition:
+  /// the string contains no escapes.
   package static func label(_ bytes: ArraySlice<UInt8>) -> String? {
     let quote = UInt8(ascii: "\"")
     guard bytes.count >= 2, bytes.first == quote, bytes.last == quote else { return nil }

@@ -20,8 +20,8 @@ package enum CoordinatorMessage: Hashable, Sendable {
 package struct ParticipantJoin: Hashable, Sendable {
   /// The highest transaction that the participant has received.
   package var watermark: TransactionID
-  /// The transactions that the participant is prepared for, in ascending order: at most one of a
-  /// node, and at most one of each instance of a keyed node.
+  /// The transactions that the participant is prepared for, in ascending order: at most one for a
+  /// node, or, in a keyed node, at most one for each instance.
   package var prepared: [TransactionID]
   /// The participant's record of the coordinator's journal. `nil` if this coordinator has never
   /// prepared the participant, or had no journal.
@@ -68,7 +68,7 @@ package enum ParticipantMessage: Hashable, Sendable {
   case delivered(TransactionID, Result<UInt64, ParticipantRefusal>)
   /// The participant has taken a step since its last refusal.
   case changed
-  /// The instance with this key of a keyed node has taken a step since its last refusal.
+  /// In a keyed node, the instance with this key has taken a step since its last refusal.
   case instanceChanged(String)
 }
 
@@ -255,7 +255,8 @@ extension ParticipantMessage {
     }
   }
 
-  /// The header and body of the message's frame. A non-empty body begins with the version.
+  /// The header and body of the message's frame. The body of `instanceChanged` is the key; any
+  /// other non-empty body begins with the version.
   package var frame: (header: FrameHeader, body: [UInt8]) {
     switch self {
     case .yes(let transaction, let move):

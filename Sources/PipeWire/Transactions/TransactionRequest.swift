@@ -2,8 +2,7 @@ import PipeMachines
 
 /// The identity of a caller's request for a synchronized event. A caller never uses a number twice.
 package struct RequestID: Hashable, Codable, Sendable {
-  /// The name of the caller, different from all other callers' names, including callers that have
-  /// ended.
+  /// The name of the caller. No other caller, including callers that have ended, has this name.
   package var caller: String
   package var number: UInt64
 
@@ -17,7 +16,8 @@ package struct RequestID: Hashable, Codable, Sendable {
     self.init(caller: Self.clientPrefix + String(client), number: number)
   }
 
-  /// Creates the id of an event that was requested by a participant's effect or announced by a model.
+  /// Creates the id of a request by a participant's effect, or of an event that a model has
+  /// announced.
   /// - Parameter scope: The id of the participant's journal, or the random number of its process.
   package init(scope: UInt64, number: UInt64) {
     self.init(caller: String(scope), number: number)
@@ -205,8 +205,8 @@ extension TransactionRequest {
 }
 
 extension CompositePlan {
-  /// Returns the participants of an event. In a composite with a `key`, these are the instances whose
-  /// key the event carries.
+  /// Returns the participants of an event. In a composite with a `key`, these are the instances
+  /// that belong to the key in the event.
   fileprivate func participants(
     of vector: SyncVector, _ event: [UInt8]
   ) throws(TransactionRequestError) -> [String] {

@@ -182,7 +182,7 @@ public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
   public nonisolated let stateDidChange: StatePublisher<State>
 
   /// Makes a model that observes two models, which may be constant.
-  /// - Parameter combine: Makes the combined state. It must be pure.
+  /// - Parameter combine: Makes the combined state. This function must be pure.
   public init<First: StateMachineProtocol, Second: StateMachineProtocol>(
     observing first: First, observing second: Second,
     _ combine: @escaping @Sendable (First.State, Second.State) -> State

@@ -31,8 +31,8 @@ final class HostedModel<Model: HostableModel>: Sendable {
     var followTask: Task<Void, Never>?
     var isOver = false
 
-    /// Returns whether the model has entered this state by itself, and the change is not examined
-    /// yet. Such a state is stable, and no step has produced it.
+    /// Returns whether the model has entered this state by itself, and the change has not been
+    /// examined yet. Such a state is stable, and no step has produced it.
     func isUnexplainedChange(_ state: State) -> Bool {
       announce != nil && !isStepping && state.isStable && state != settledState
         && state != lastExaminedState
@@ -253,8 +253,8 @@ where State: MachineState & Equatable {
   /// For such an event, the node first makes a second model in the state of this model, and the
   /// second model processes the event. If all participants accept the event, the second model
   /// replaces this model, which is released with its tasks and everything else that it owns.
-  /// Otherwise, this model continues unaffected. So ``init(startsWith:_:)`` can be called often. It
-  /// should only start work that belongs to the state.
+  /// Otherwise, this model continues unaffected. So ``init(startsWith:_:)`` can be called often.
+  /// The initializer should only start work that belongs to the state.
   static var selfContained: SelfContainedEvents<Event> { get }
 
   /// Returns the runtime, which connects the model to named pipes. Default: no pipes.
@@ -275,8 +275,8 @@ where State: MachineState & Equatable {
   /// If the model processes another event before that step, the change becomes part of the step on
   /// the other event.
   ///
-  /// Default: `nil`. If the model then changes by itself, the node logs a warning. It publishes the
-  /// change with the step on the next event.
+  /// Default: `nil`. If the model then changes by itself, the node logs a warning, and publishes
+  /// the change with the step on the next event.
   static func event(forChangeTo state: State) -> Event?
 }
 

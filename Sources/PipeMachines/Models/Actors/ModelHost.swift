@@ -139,8 +139,8 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     return next
   }
 
-  /// Stores the result of an event, unless the step has been abandoned. If it has, the current task
-  /// is cancelled, and the function throws.
+  /// Stores the result of an event. If the step has been abandoned, the current task is cancelled,
+  /// and this function throws `CancellationError`.
   private func storePromise(_ promise: Promise) throws {
     let isStillAwaited = content.withLock { content in
       guard !Task.isCancelled else { return false }
@@ -182,10 +182,11 @@ extension ModelHost: TentativeWork {
   }
 }
 
-/// The intermediate states of a model that its machine has not received yet.
+/// The intermediate states that a model has entered, and that the model's machine has not received
+/// yet.
 ///
 /// An unstable state is passed to the machine immediately. A stable state is passed only when the
-/// next state arrives, because it may be the last state of the step.
+/// next state arrives, because the stable state may be the last state of the step.
 final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable {
   private struct Content {
     /// The last state that the model has entered; `nil` before the model's initial state.
@@ -240,8 +241,8 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Stops passing states to the machine, because the model was released. Its later states belong
-  /// to no step.
+  /// Stops passing states to the machine, because the model was released. Later states of the model
+  /// belong to no step.
   func close() {
     content.withLock { content in
       content.reportState = nil

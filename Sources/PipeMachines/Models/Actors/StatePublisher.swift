@@ -86,8 +86,8 @@ extension StatePublisher {
     }
   }
 
-  /// Returns a publisher that combines the latest states of two publishers whenever one of them
-  /// changes.
+  /// Returns a publisher that combines the latest states of two publishers whenever one of the two
+  /// states changes.
   ///
   /// If two models process an event one after the other, an inconsistent combination is visible in
   /// between. To prevent that, use the machines of an ``AsyncCompositeSequence``.

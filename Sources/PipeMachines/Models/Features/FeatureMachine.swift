@@ -28,8 +28,8 @@ where State == Feature.State, Event == Feature.Action, Output == Never {
   /// Makes the feature with its dependencies.
   static func feature(_ parameters: Parameters) -> Feature
 
-  /// The actions for which the feature affects only its state, so that they can be synchronized
-  /// events of several nodes. Default: none.
+  /// The actions for which the feature affects only its own state. These actions can be
+  /// synchronized events of several nodes. Default: none.
   static var selfContained: SelfContainedEvents<Feature.Action> { get }
 }
 
@@ -59,8 +59,8 @@ extension Runtime {
   /// pipe, followed by the action that led to the state. The parent processes the state and the
   /// action as two of its own actions, exactly once and in this order, even if one of the processes
   /// dies in between. The parent's copy is therefore up to date when the pipe is empty; before
-  /// that, it lacks the states that are still in the pipe. Between the two actions, the parent has
-  /// the child's new state, but has not yet received the child's action.
+  /// that, the copy lacks the states that are still in the pipe. Between the two actions, the
+  /// parent has the child's new state, but has not yet received the child's action.
   ///
   /// The parent should not change the copy: the child's next state overwrites such a change.
   /// - Parameters:
@@ -119,8 +119,8 @@ public protocol Storable {
   var store: Store<Feature> { get }
 }
 
-/// The state that views of a store show. It includes the edits that wait for the end of a running
-/// action, which itself does not see these edits.
+/// The state that views of a store show. This state includes the edits that wait for the end of a
+/// running action. The running action does not see these edits.
 ///
 /// Until the store has processed such an edit, the edit is also applied to each new state.
 struct EditedState<State: Sendable>: Sendable {

@@ -64,8 +64,8 @@ public final class Store<Feature: FeatureType> {
   public func send(action: Feature.Action) async { await scope.send(action) }
 
   /// Returns a binding to a part of the state. Setting a different value changes ``state``
-  /// immediately. It also sends `.binding(action)`, which the feature processes after the actions
-  /// sent before.
+  /// immediately, and sends `.binding(action)`. The feature processes this action after the actions
+  /// sent before it.
   public func binding<Value: Equatable & Sendable>(
     for keyPath: WritableKeyPath<Feature.State, Value> & Sendable,
     action: Feature.Action.BindingAction
@@ -114,8 +114,8 @@ protocol StoreScope<Feature>: AnyObject {
   func post(_ action: Feature.Action)
   func send(_ action: Feature.Action) async
 
-  /// Returns a publisher that publishes once at its subscription, and again at each change of the
-  /// state.
+  /// Returns a publisher that publishes at the beginning of each subscription, and then at each
+  /// change of the state.
   func changes() -> StatePublisher<Void>
 
   func scoped<Scoped: FeatureType>(
@@ -194,8 +194,8 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   }
 }
 
-/// Returns a key path that was joined from `Sendable` key paths as a `Sendable` key path. Swift
-/// loses the conformance when it joins key paths.
+/// Returns the same key path as a `Sendable` key path. The caller has joined it from two `Sendable`
+/// key paths, and Swift loses the conformance when key paths are joined.
 private func sendablePath<Root, Value>(
   _ path: WritableKeyPath<Root, Value>
 ) -> WritableKeyPath<Root, Value> & Sendable {

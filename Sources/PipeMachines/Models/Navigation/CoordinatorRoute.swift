@@ -124,7 +124,7 @@ extension RouteType {
 public protocol TabType: Codable, Hashable, Sendable, CaseIterable, CodingKeyRepresentable,
   RawRepresentable<String>
 {
-  /// The screens of all tabs.
+  /// The type of the screens in all tabs.
   associatedtype Route: RouteType
 
   /// The screen at the bottom of the tab's stack.

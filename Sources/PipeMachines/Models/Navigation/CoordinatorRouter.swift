@@ -6,16 +6,16 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
   init(_ coordinator: Coordinator) { self.coordinator = coordinator }
 
   /// Makes the screen of a route and presents it as the route declares.
-  /// - Throws: ``NavigationError`` if the current screens do not allow it, or if the coordinator no
-  ///   longer exists.
+  /// - Throws: ``NavigationError`` if the current screens do not allow the change, or if the
+  ///   coordinator no longer exists.
   @discardableResult
   public func route<Screen>(
     to route: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
   ) throws(NavigationError) -> Screen { try self.route(to: route, ()) }
 
   /// Makes the screen of a route from an input and presents it as the route declares.
-  /// - Throws: ``NavigationError`` if the current screens do not allow it, or if the coordinator no
-  ///   longer exists.
+  /// - Throws: ``NavigationError`` if the current screens do not allow the change, or if the
+  ///   coordinator no longer exists.
   @discardableResult
   public func route<Input, Screen>(
     to route: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Input, Screen>>,

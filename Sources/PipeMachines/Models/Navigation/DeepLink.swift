@@ -80,8 +80,8 @@ public struct DeepLink<Route: RouteType>: Sendable {
     }
   }
 
-  /// Returns a link for this pattern. Its words are the words of the pattern. In place of the
-  /// placeholders, it has the given segments at the same indices, if they exist.
+  /// Returns the pattern with its placeholders replaced by the segments at the same indices in
+  /// `parts`. A placeholder without such a segment stays.
   func link(filledWith parts: [String]) -> String {
     segments.enumerated().map { index, segment in
       switch segment {

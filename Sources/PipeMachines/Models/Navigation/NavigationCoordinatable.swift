@@ -14,9 +14,9 @@
 /// }
 /// ```
 ///
-/// A coordinator makes a screen when the screen's route is shown, and releases the screen when it
-/// is removed. If the screen is itself a coordinator, that coordinator's visible screen is shown.
-/// The rules of ``RouteStack`` decide which changes are allowed.
+/// A coordinator makes a screen when the screen's route is shown, and releases the screen when the
+/// screen is removed from the stack. If the screen is itself a coordinator, that coordinator's
+/// visible screen is shown. The rules of ``RouteStack`` decide which changes are allowed.
 ///
 /// If the screens are nodes, write the coordinator as a machine with a ``RouteStack`` in its state.
 @MainActor
@@ -108,7 +108,7 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
   /// The stacks of the tabs that show more than their root screen.
   private var stacks: [Tab: RouteStack<Tab.Route>] = [:]
 
-  /// Makes tabs that show their roots, with one of them selected.
+  /// Makes tabs that all show their root screens, and selects one tab.
   public init(selected: Tab) { self.selected = selected }
 
   /// The stack of a tab.

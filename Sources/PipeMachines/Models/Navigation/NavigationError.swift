@@ -68,7 +68,8 @@ enum NavigationLimits {
   static let maximumLinkByteCount = 1_024
 }
 
-/// A link that could not be followed, kept in a state so that it can be shown.
+/// A link that could not be followed, with the reason. A state can contain this value, so that a
+/// view can show the failure.
 public struct LinkFailure: Codable, Hashable, Sendable {
   /// The link, truncated if it is too long.
   public var link: String
