@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -185,8 +186,18 @@ uint64_t pr_hash(uint64_t hash, const void *bytes, size_t count) { return hashed
 
 void pr_lower_thread_priority(void) { setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10); }
 
+/// Returns whether the disk of a file has space for the contents of another file, and a megabyte more. Otherwise, an
+/// attempt to copy would for a moment take the space that other files need.
+static bool has_space(int copy, int source) {
+  struct stat status;
+  struct statvfs disk;
+  if (fstat(source, &status) != 0 || fstatvfs(copy, &disk) != 0) return true;
+  return (uint64_t)disk.f_bavail * disk.f_frsize >= (uint64_t)status.st_size + (1 << 20);
+}
+
 int pr_copy_file(int source, int copy, uint64_t *hash) {
-  bool is_cloned = ioctl(copy, FICLONE, source) == 0;
+  bool is_cloned = copy >= 0 && ioctl(copy, FICLONE, source) == 0;
+  if (copy >= 0 && !is_cloned && !has_space(copy, source)) return ENOSPC;
   size_t size = 1 << 18;
   unsigned char *buffer = malloc(size);
   if (!buffer) return ENOMEM;
@@ -200,7 +211,7 @@ int pr_copy_file(int source, int copy, uint64_t *hash) {
     if (count <= 0) break;
     *hash = hashed(*hash, buffer, (size_t)count);
     offset += count;
-    if (!is_cloned) code = write_all(copy, buffer, (size_t)count);
+    if (copy >= 0 && !is_cloned) code = write_all(copy, buffer, (size_t)count);
   }
   *hash = (*hash ^ (uint64_t)offset) * 0x9E3779B97F4A7C15ULL;
   *hash ^= *hash >> 29;

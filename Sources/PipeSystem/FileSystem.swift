@@ -218,6 +218,14 @@ extension FileSystem {
     return hash
   }
 
+  /// Returns the hash of an open file's contents.
+  package static func contentHash(of source: Int32, path: String) throws(SystemError) -> UInt64 {
+    var hash: UInt64 = 0
+    let code = pr_copy_file(source, -1, &hash)
+    guard code == 0 else { throw SystemError("read", on: path, code: code) }
+    return hash
+  }
+
   /// Returns the time at which an open file was created; 0 if the file system does not record that
   /// time. Unit: nanoseconds since 1970.
   package static func birthTime(of descriptor: Int32) -> Int64 {

@@ -192,7 +192,7 @@ struct TopologyCheckerTests {
       against: .init(programs: ["nodes": Described.program], nodes: ["m": model]))
     #expect(
       found.map(\.description) == [
-        "t:4:36: error: node 'm': machine 'ElevatorMotor' runs a model; a node with 'key' runs machines that are "
+        "t:4:37: error: node 'm': machine 'ElevatorMotor' runs a model; a node with 'key' runs machines that are "
           + "written in the language, or as a function of state and event [bad-value]"
       ])
   }

@@ -42,7 +42,8 @@ int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report);
 /// child.
 int pr_spawn_report(int report);
 
-/// Copies the contents of an open file into an empty file, and hashes them. A file system that supports it shares the
+/// Copies the contents of an open file into an empty file, and hashes them. With -1 as the copy, only hashes them. If the
+/// disk has not enough space, returns ENOSPC and writes nothing. A file system that supports it shares the
 /// blocks of both files. The hash detects other contents; it gives no protection against an attacker. Returns 0 and
 /// sets `*hash`, or returns an errno.
 int pr_copy_file(int source, int copy, uint64_t *hash);

@@ -13,8 +13,11 @@ package struct PinnedProgram: Hashable, Sendable {
   package let build: String
   /// The hash of the file's contents.
   package let version: String
-  /// The path of the copy.
+  /// The path of the copy; the path of the program if ``copyError`` is not `nil`.
   fileprivate let copy: String
+  /// The reason why the program was not copied; `nil` if it was. Without a copy, a restart executes
+  /// the file that is then at the path.
+  package let copyError: String?
 
   /// The file to execute: the file at the path if it has not changed since it was pinned; otherwise
   /// the copy.
@@ -66,10 +69,28 @@ package struct PinnedPrograms: Sendable {
     if let program = programs[node], program.path == path { return program }
     let build = FileSystem.version(of: path)
     let known = allPrograms.first { $0.path == path && $0.build == build }
-    guard let program = try known ?? makeCopy(of: path) else { return nil }
-    programs[node] = program
-    if known == nil { removeUnused() }
-    return program
+    do {
+      guard let program = try known ?? makeCopy(of: path) else { return nil }
+      programs[node] = program
+      if known == nil { removeUnused() }
+      return program
+    } catch let error as CopyError where error.isDiskFull {
+      // The node may have space enough for its work. The next start tries to copy again.
+      programs[node] = nil
+      return Self.programWithoutCopy(path, because: error)
+    }
+  }
+
+  private static func programWithoutCopy(
+    _ path: String, because error: CopyError
+  ) -> PinnedProgram? {
+    let source = open(path, O_RDONLY | O_CLOEXEC)
+    guard source >= 0 else { return nil }
+    defer { close(source) }
+    guard let hash = try? FileSystem.contentHash(of: source, path: path) else { return nil }
+    return PinnedProgram(
+      path: path, build: FileSystem.version(of: source), version: versionText(hash), copy: path,
+      copyError: error.description)
   }
 
   /// Pins a program for a node.
@@ -130,7 +151,8 @@ package struct PinnedPrograms: Sendable {
     guard let version = launch.version else { return nil }
     let copy = Self.copy(of: launch.program, version, in: directory)
     guard FileSystem.exists(copy) else { return nil }
-    return PinnedProgram(path: launch.program, build: launch.build, version: version, copy: copy)
+    return PinnedProgram(
+      path: launch.program, build: launch.build, version: version, copy: copy, copyError: nil)
   }
 
   // MARK: Copies
@@ -172,7 +194,7 @@ package struct PinnedPrograms: Sendable {
       Failpoint.hit(.programCopied)
       let copy = Self.copy(of: path, version, in: directory)
       guard !FileSystem.exists(copy) else {
-        return PinnedProgram(path: path, build: build, version: version, copy: copy)
+        return PinnedProgram(path: path, build: build, version: version, copy: copy, copyError: nil)
       }
       let name = String(copy.split(separator: "/").last ?? "program")
       rename(temporary + "/program", temporary + "/" + name)
@@ -182,7 +204,7 @@ package struct PinnedPrograms: Sendable {
       guard rename(temporary, target) == 0 else {
         throw SystemError("rename", on: target, code: errno)
       }
-      return PinnedProgram(path: path, build: build, version: version, copy: copy)
+      return PinnedProgram(path: path, build: build, version: version, copy: copy, copyError: nil)
     } catch let error as SystemError {
       throw CopyError(path: path, cause: error)
     }
@@ -194,7 +216,11 @@ package struct PinnedPrograms: Sendable {
     let copy = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o700)
     guard copy >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(copy) }
-    let digits = String(try FileSystem.copy(source, to: copy, path: path), radix: 16)
+    return versionText(try FileSystem.copy(source, to: copy, path: path))
+  }
+
+  private static func versionText(_ hash: UInt64) -> String {
+    let digits = String(hash, radix: 16)
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 

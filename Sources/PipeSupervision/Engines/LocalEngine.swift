@@ -77,6 +77,9 @@ final class LocalEngine: ProcessEngine {
       command.executable = program.executable
       record.launch.build = program.build
       record.launch.version = program.version
+      if let error = program.copyError {
+        supervisor.publish(.programNotCopied(reason: error), of: node.name)
+      }
     }
     let file = try record.write(in: processes.directories)
     defer { close(file) }

@@ -52,6 +52,9 @@ package enum NodeReport: Hashable, Sendable {
   /// The node reports a status that cannot be read.
   case unreadableStatus(StatusError)
 
+  /// The disk has no space for a copy of the program.
+  case programNotCopied(reason: String)
+
   /// A dependency that keeps a node from running: another node that is not running, or has not been
   /// in the required state yet.
   package struct Blocker: Hashable, Sendable {
@@ -89,9 +92,8 @@ package enum NodeReport: Hashable, Sendable {
     switch self {
     case .waiting(let blocker): blocker.reason != .underway
     case .killing, .restarting, .waitingForSpace, .failed, .unkillable, .replacing,
-      .unreadableStatus,
-      .ungracefulStop,
-      .lost, .unattached, .outOfReach, .moving, .awaitingHost:
+      .unreadableStatus, .programNotCopied, .ungracefulStop, .lost, .unattached, .outOfReach,
+      .moving, .awaitingHost:
       true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .reachableAgain,
       .stopping,
@@ -143,6 +145,8 @@ extension NodeReport: CustomStringConvertible {
       "waits for host '\(host)' to answer; no other host is available"
     case .awaitingAgent: "waits for its agent to connect"
     case .unreadableStatus(let problem): "\(problem)"
+    case .programNotCopied(let reason):
+      "\(reason). Until there is space, a restart runs the file that is then at the path"
     }
   }
 }

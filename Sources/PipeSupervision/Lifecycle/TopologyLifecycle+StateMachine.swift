@@ -119,8 +119,8 @@ extension TopologyLifecycle {
       stopFailures.append((name, reason))
     case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
       .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .unreadableStatus,
-      .lost,
-      .reachableAgain, .unattached, .outOfReach, .moving, .awaitingHost, .awaitingAgent:
+      .programNotCopied, .lost, .reachableAgain, .unattached, .outOfReach, .moving, .awaitingHost,
+      .awaitingAgent:
       break
     }
   }

@@ -84,8 +84,7 @@ struct NodeFacts {
     case .replacing, .waiting, .ungracefulStop, .awaitingHost, .awaitingAgent:
       reason = report.description
     case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .unreadableStatus,
-      .unattached,
-      .moving:
+      .programNotCopied, .unattached, .moving:
       break
     }
   }

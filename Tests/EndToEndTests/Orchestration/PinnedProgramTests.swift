@@ -204,6 +204,41 @@ struct PinnedProgramTests {
     }
   }
 
+  @Test(
+    "A node whose program does not fit on the disk runs without a copy, and is copied when it fits",
+    .enabled(if: JournalPlaceTests.canMount, "mounting a small file system is not permitted here"))
+  func smallDisk() async throws {
+    try await CommandLineTool.launching { tool in
+      var tool = tool
+      tool.crashingNodes = ["compiled"]
+      let yaml = """
+        topology: ward
+        nodes:
+          compiled: { machine: Button, program: ./compiled, restart: { backoff: { initial: 10ms } } }
+        """
+      let ward = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
+      try await install(tool)
+      let state = try ward.directories.state
+      try FileSystem.makeDirectories(state, mode: 0o700)
+      try #require(mount("tmpfs", state, "tmpfs", 0, "size=4m,mode=700") == 0)
+      defer { umount2(state, Int32(MNT_DETACH)) }
+      try await ward.up()
+      let copies = { FileSystem.entryNames(of: state + "/programs") }
+      #expect(copies().isEmpty, "\(copies())")
+      let notes = try ward.logs()
+      #expect(notes.contains("cannot copy program"), "\(notes)")
+      let before = try await ward.pids()["compiled"]
+      try await ward.run("kill", "compiled")
+      try await ward.await("the node runs again") {
+        $0[node: "compiled"]?.isRunning == true && $0[node: "compiled"]?.pid != before
+      }
+      try #require(mount("tmpfs", state, "tmpfs", UInt(MS_REMOUNT), "size=256m") == 0)
+      try await ward.run("restart", "compiled")
+      #expect(copies().count == 1, "\(copies())")
+      try await ward.run("down")
+    }
+  }
+
   @Test("'restart' and 'apply' run the new build of a replaced program")
   func restart() async throws {
     try await withWard { ward in
