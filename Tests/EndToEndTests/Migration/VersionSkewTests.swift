@@ -24,12 +24,13 @@ enum ProgramVersion: String, CaseIterable, CustomTestStringConvertible {
 private struct MixedWard {
   let topology: DetachedTopology
 
-  private static let restart = "restart: { max: 100, backoff: { initial: 10ms } }"
+  private static let restart = "restart: { max: 20, backoff: { initial: 10ms, max: 100ms } }"
   private static let yaml = """
     topology: ward
+    program: ./back
     nodes:
       source: { machine: Source, program: ./front, \(restart) }
-      sink: { machine: Sink, program: ./back, \(restart) }
+      sink: { machine: Sink, program: ./back, parameters: { work: 1000 }, \(restart) }
       left: { machine: Party, program: ./front, \(restart) }
       right: { machine: Party, program: ./back, \(restart) }
     composites:
