@@ -1,4 +1,4 @@
-// Imported to link Dispatch, which CProcess calls.
+// Links Dispatch, which CProcess calls.
 import Dispatch
 import Glibc
 import PipeClient

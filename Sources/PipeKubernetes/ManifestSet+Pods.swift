@@ -13,7 +13,7 @@ extension ManifestSet {
   /// The file mode of key files: the owner and the group can read them.
   private static let secretMode = 0o440
   /// The user id and the group id of the processes. The image does not have to define names for
-  /// them.
+  /// these ids.
   private static let userID = 1000
 
   // MARK: StatefulSets
@@ -148,8 +148,8 @@ extension ManifestSet {
         "fsGroup": .number(Self.userID), "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": ["type": "RuntimeDefault"],
       ],
-      // Kubernetes does not evict pods of an unreachable host, because they continue when the host
-      // returns.
+      // With these tolerations, Kubernetes does not evict pods from an unreachable host. The pods
+      // continue when the host returns.
       "tolerations": .list(
         ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"].map {
           ["key": .string($0), "operator": "Exists", "effect": "NoExecute"]

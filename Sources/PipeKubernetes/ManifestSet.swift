@@ -231,7 +231,8 @@ package struct ManifestSet: Sendable {
       "clusterIP": "None", "publishNotReadyAddresses": true,
       "selector": .texts(selector(of: process)),
     ]
-    // Nodes listen at ports that the system chooses, and report the ports to the orchestrator.
+    // Only the orchestrator has a fixed port. Nodes listen at ports that the system chooses, and
+    // report these ports to the orchestrator.
     let ports: ManifestTree? =
       process.component == .orchestrator
       ? [["name": "control", "port": .number(deployment.port), "protocol": "TCP"]] : nil
@@ -264,9 +265,10 @@ package struct ManifestSet: Sendable {
 
 /// The reason why no manifests can be written for a topology.
 package enum ManifestError: Error, Hashable, Sendable {
-  /// The deployment file selects another engine than Kubernetes.
+  /// The deployment file selects an engine other than Kubernetes.
   case unsupportedEngine(Deployment.Engine)
-  /// The files are together larger than a ConfigMap can be. The value is their size in bytes.
+  /// The two files together exceed the maximum size of a ConfigMap. The value is their size in
+  /// bytes.
   case tooLarge(Int)
   /// A variable has different values in the two files.
   case conflictingVariable(String, String, String)

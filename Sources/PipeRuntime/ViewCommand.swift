@@ -80,7 +80,7 @@ struct ViewCommand {
     return code
   }
 
-  /// Prints how the view shows the state that `text` contains.
+  /// Prints the view of a state, and returns the exit code.
   /// - Parameter text: The state as JSON, or the plain name of a state without associated values.
   private func print(
     _ view: any TerminalView.Type, of text: String, _ arguments: ParsedArguments
@@ -89,7 +89,6 @@ struct ViewCommand {
       return fail("--state cannot be used together with NODE or --up", code: 2)
     }
     do {
-      // The user may type a state without associated values as a plain name, without quotes.
       let state = (try? JSONValue(parsing: text.utf8)) ?? .string(text)
       let lines = try view.reader().read(state).body(size: PlainOutput.size)
       Swift.print(lines.map { "\($0)" }.joined(separator: "\n"))

@@ -11,8 +11,8 @@ package final class LaunchedProgram: Sendable {
   private let inputDescriptor: Mutex<Int32>
   private let outputDescriptor: Int32
   private let errorDescriptor: Int32
-  /// The test directory in which the program runs; `nil` if it runs elsewhere. A wait for the
-  /// program continues as long as any process of this directory makes progress.
+  /// The test directory in which the program runs; `nil` if the program runs in another directory.
+  /// A wait for the program continues as long as any process of the test directory makes progress.
   private let testDirectory: TestDirectory?
 
   /// Starts a program. Its standard input is a pipe whose write end is open only in this process.
@@ -24,8 +24,8 @@ package final class LaunchedProgram: Sendable {
     testDirectory = TestDirectory(environment: environment)
     var pipeDescriptors: [Int32] = [-1, -1]
     guard pipe(&pipeDescriptors) == 0 else { throw SystemError("pipe", code: errno) }
-    // Other code in this process may start children, which would inherit these descriptors without
-    // this flag. Children that this library starts never inherit them.
+    // Without `FD_CLOEXEC`, children that other code in this process starts would inherit these
+    // descriptors. Children that this library starts never inherit them.
     for end in pipeDescriptors { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(pipeDescriptors[0]) }
     // The output goes to a file, since a pipe would need a reader. The file is unlinked, so it

@@ -22,8 +22,9 @@ final class StateHistory: Sendable {
     var position = 0
     var searchStart = StepPosition(incarnation: 0, version: 0)
 
-    /// Returns whether searches consider the state. They consider an intermediate state if they
-    /// consider the end of its step. Returns `nil` if the end of this step is not recorded yet.
+    /// Returns whether searches consider the state. An intermediate state is considered if the
+    /// state at the end of its step is considered. Returns `nil` if the end of this step is not
+    /// recorded yet.
     func isConsidered(at index: Int) -> Bool? {
       let change = changes[index]
       if StepPosition(incarnation: change.incarnation, version: change.version) >= searchStart {

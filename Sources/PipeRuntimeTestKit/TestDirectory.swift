@@ -34,7 +34,7 @@ package struct TestDirectory: Sendable {
 
   /// Returns the environment for programs that run in this directory.
   /// - Parameters:
-  ///   - own: Variables that replace the variables of this process.
+  ///   - own: Variables to add. They replace inherited variables with the same names.
   ///   - search: Directories to add to the front of `PATH`.
   package func environment(adding own: [String: String] = [:], path search: [String] = [])
     -> [String: String]
@@ -178,7 +178,7 @@ extension TestDirectory {
   }
 }
 
-/// Finds the `orchestrator` command with which a test launches topologies.
+/// Finds executables for tests, such as the `orchestrator` command that launches topologies.
 package enum BinaryLocator {
   /// Returns the path of an executable. Searches the environment variable `variable`, then the
   /// directories of the test's build products, and then the directories in `PATH`.

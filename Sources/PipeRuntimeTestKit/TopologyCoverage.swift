@@ -117,8 +117,8 @@ extension TopologyCoverage {
 
   /// Asserts that every expected step was seen. Fails if no steps are expected.
   ///
-  /// Also fails if a node with expected steps takes an unexpected step, and if an exception was
-  /// seen or is not an expected step.
+  /// Also fails if a node with expected steps takes an unexpected step, and if one of the
+  /// `exceptions` was seen or is not an expected step.
   /// - Parameter exceptions: The steps that do not have to be seen.
   public func assertComplete(
     except exceptions: [TopologyStep] = [], fileID: String = #fileID,

@@ -5,8 +5,8 @@ import PipeRuntime
 // node.
 //
 // The parameter `within:` limits the time without progress. Time in which this process or a process
-// of the topology computes, or waits for a processor or a disk, does not count. So a wait takes
-// longer on a busy host, but does not fail because of it.
+// of the topology computes, or waits for a processor or a disk, does not count. So on a busy host,
+// a wait takes longer, but does not fail.
 extension TopologyHarness {
   /// Waits until the node is in a state that `pattern` accepts.
   /// - Returns: The accepted state.

@@ -223,7 +223,7 @@ extension TopologyHarness {
     try await client.kill(node, signal: signal.number)
   }
 
-  /// Stops nodes gracefully, and waits until they have ended.
+  /// Stops nodes gracefully, and waits until their processes have ended.
   public func stop(
     _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,

@@ -68,7 +68,7 @@ public final class TopologyHarness: Sendable {
     /// The nodes that the test has paused.
     var pausedNodes: Set<String> = []
     /// Whether the test has waited for the end of the topology. The test has then received the
-    /// orchestrator's exit code, so the harness does not check it again.
+    /// orchestrator's exit code, so the harness does not check the exit code again.
     var hasWaitedForEnd = false
     var watchTask: Task<Void, Never>?
     /// The tasks that record the states of instances, by the instances' names.

@@ -20,8 +20,8 @@ import PipeRuntime
 ///   - body: The test.
 /// - Throws: ``TopologyExpectationFailure``, with the recorded states and the logs, if an
 ///   expectation fails, or if the topology does not start, does not stop gracefully, or leaves
-///   processes or files behind. Swift Testing reports the failure at the line in which the test
-///   calls the harness and the call fails. In other tests, the error contains that line.
+///   processes or files behind. Swift Testing reports the failure at the line of the harness call
+///   that failed. In other tests, the error contains that line.
 @discardableResult
 public func withTopology<Result>(
   _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -129,8 +129,8 @@ extension TopologyHarness {
   }
 }
 
-/// Returns `file` if it is absolute or exists. Otherwise, searches for it in the source file's
-/// directory and in the directories above.
+/// Returns `file` if this path is absolute or exists. Otherwise, searches for the file in the
+/// directory of the source file and in the directories above.
 private func locate(_ file: String, from sourceFile: String) -> String {
   if file.hasPrefix("/") || FileSystem.exists(file) { return file }
   var directory = FileSystem.parentDirectory(of: sourceFile)

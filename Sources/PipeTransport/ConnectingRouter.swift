@@ -4,10 +4,10 @@ import PipeWire
 /// A ROUTER socket that connects to many peers, with one descriptor for messages and one for
 /// connection events.
 ///
-/// The caller identifies each peer by a number. Each connection gets a routing id that no earlier
-/// connection had, since libzmq aborts the process when two connections have the same routing id,
-/// and an earlier connection may still be closing. Messages from a connection that has been
-/// replaced are ignored. Source: zmq_setsockopt(3), ZMQ_CONNECT_ROUTING_ID.
+/// The caller identifies each peer by a number. Each connection gets a new routing id: libzmq
+/// aborts the process when two connections have the same routing id, and an earlier connection may
+/// still be closing. Messages from a connection that has been replaced are ignored. Source:
+/// zmq_setsockopt(3), ZMQ_CONNECT_ROUTING_ID.
 package final class ConnectingRouter {
   private struct Connection {
     let endpoint: String

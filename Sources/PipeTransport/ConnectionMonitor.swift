@@ -9,7 +9,8 @@ package final class ConnectionMonitor {
   package enum Attempt: Hashable, Sendable {
     /// The transport connection is open. The handshake then authenticates the peer.
     case opened
-    /// The handshake failed: a process with a different key answered, or the peer stopped responding.
+    /// The handshake failed: a process with a different key answered, or the peer stopped
+    /// responding.
     case failed
     /// The peer rejected this process's key.
     case keyRejected
@@ -20,7 +21,8 @@ package final class ConnectionMonitor {
   package let socket: Socket
   private let watchedSocket: Socket
 
-  /// - Parameter reportsAttempts: Whether ``readAttempts(_:)`` reports attempts as well as connections.
+  /// - Parameter reportsAttempts: Whether ``readAttempts(_:)`` reports attempts as well as
+  ///   connections.
   package init(
     of watched: Socket, in context: Context, reportsAttempts: Bool = false
   ) throws(TransportError) {
@@ -53,7 +55,8 @@ package final class ConnectionMonitor {
   package func read(_ event: (Event) -> Void) { readEndpoints { what, _ in event(what) } }
 
   /// Calls `event` for each event since the last call, with the endpoint of the connection.
-  /// - Parameter event: Called with the endpoint that was passed to `connect`, if this end connected.
+  /// - Parameter event: Called for each event. If this end connected, `endpoint` is the endpoint
+  ///   that was passed to `connect`.
   package func readEndpoints(_ event: (Event, _ endpoint: String) -> Void) {
     readEventCodes { code, endpoint in
       event(code == ZMQ_EVENT_DISCONNECTED ? .disconnected : .connected, endpoint)

@@ -20,8 +20,8 @@ package final class Context: Sendable {
     _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, socketLimit.rawValue)
   }
 
-  // Every socket has a strong reference to its context, so all sockets are closed here. The call
-  // waits until their queued messages are sent, or their linger periods are over.
+  // Every socket has a strong reference to its context, so all sockets are closed here.
+  // `zmq_ctx_term` waits until their queued messages are sent, or their linger periods are over.
   deinit {
     while zmq_ctx_term(handle) != 0 && zmq_errno() == EINTR {}
   }

@@ -43,7 +43,7 @@ final class EventWaiter {
     events.deallocate()
   }
 
-  /// Watches the descriptor `watched`. When it is readable, `wait` reports `number`.
+  /// Watches the descriptor `watched`. When the descriptor is readable, `wait` reports `number`.
   func add(_ watched: Int32, _ number: UInt64) {
     var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: number))
     numbersByDescriptor[watched] = number

@@ -1,8 +1,8 @@
 import PipeMachines
 import PipeWire
 
-/// A subscriber to the feeds of nodes. It delivers each state change once, counts missed states,
-/// and requests the last value again if the publisher may have dropped a message.
+/// A subscriber to the feeds of nodes. The subscriber delivers each state change once, counts
+/// missed states, and requests the last value again if the publisher may have dropped a message.
 package final class FeedWatch {
   /// The last value received from a node.
   private struct LastValue {
@@ -80,7 +80,7 @@ package final class FeedWatch {
     socket.close()
   }
 
-  /// Requests a node's last value again, and delivers it even if it was delivered before.
+  /// Requests a node's last value again, and delivers the value even if it was delivered before.
   package func requestLastValue(_ node: String) {
     lastValues[node] = nil
     requestLastValue()
@@ -127,13 +127,13 @@ package final class FeedWatch {
     onChange(change)
   }
 
-  /// The number of messages without a pause after which the last value is requested again. After
-  /// that many messages, the publisher's queue may have been full, and the publisher may have
-  /// dropped the last value.
+  /// The number of messages after which the last value is requested again. The messages are counted
+  /// until the socket is empty, and also between two checks. After so large a number, the
+  /// publisher's queue may have been full, and the publisher may have dropped the last value.
   private static let floodThreshold = Int(FeedSubscriptions.queueLimit) / 4
 
-  /// Schedules regular checks. After a flood of messages, a check requests the last value, which the
-  /// publisher may have dropped at the high-water mark.
+  /// Schedules regular checks. After a flood of messages, a check requests the last value, which
+  /// the publisher may have dropped at the high-water mark.
   private func scheduleChecks() {
     timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
       if watch.receivedCount >= Self.floodThreshold { watch.requestLastValue() }
@@ -143,7 +143,7 @@ package final class FeedWatch {
   }
 }
 
-/// A subscriber to feeds. It passes each received frame to a closure.
+/// A subscriber to feeds, which passes each received frame to a closure.
 package final class FeedReader {
   private let socket: Socket
   private let loop: PollLoop

@@ -39,8 +39,8 @@ package final class HeldMessages {
 
   /// - Parameters:
   ///   - latestCauseNumbers: Returns, for each receiver, the number of the last report sent.
-  ///   - recordedCauseNumbers: Returns, for each receiver, the number of the last report that the receiver has
-  ///     recorded.
+  ///   - recordedCauseNumbers: Returns, for each receiver, the number of the last report that the
+  ///     receiver has recorded.
   package init(
     latestCauseNumbers: @escaping () -> [UInt64], recordedCauseNumbers: @escaping () -> [UInt64]
   ) {

@@ -43,7 +43,7 @@ package enum NetworkEndpoint {
   }
 }
 
-/// Creates listening descriptors for libzmq sockets. The socket that gets a descriptor closes it.
+/// Creates listening descriptors for libzmq sockets. A socket owns the descriptor that it gets.
 enum ListeningDescriptor {
   private static let prefix = "ipc://"
   /// The maximum number of pending connections, as in libzmq. Unit: connections.

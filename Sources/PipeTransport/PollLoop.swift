@@ -79,7 +79,7 @@ package final class PollLoop {
   private final class TurnHandler {
     let id: UInt64
     let nodeNumber: Int
-    /// Calls the owner's `take` once. Returns whether the owner has work left.
+    /// Calls `beforeWait` once for the owner. Returns whether the owner has work left.
     let run: () -> Bool
     @exclusivity(unchecked)
     var isRemoved = false
@@ -141,7 +141,8 @@ package final class PollLoop {
     add(descriptor: descriptor) { [weak owner] in if let owner { onReadable(owner) } }
   }
 
-  /// Calls `take` before each wait, so that the owner can send all of its queued messages together.
+  /// Calls `beforeWait` before each wait, so that the owner can send all of its queued messages
+  /// together.
   /// - Parameter hasWork: Returns whether work is left. If so, the loop does not wait.
   @discardableResult
   package func addTurnHandler<Owner: AnyObject>(
@@ -183,7 +184,8 @@ package final class PollLoop {
     waiter.remove(source.descriptor, source.id)
   }
 
-  /// Runs the work once, after the delay. The loop retains the closure until then.
+  /// Runs the work once, after the delay. The loop retains the closure until the work has run or
+  /// the timer is cancelled.
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
     let time = BootClock.nanoseconds + delay.clampedNanoseconds
@@ -340,8 +342,8 @@ package struct TimerQueue {
   /// The number of timers scheduled so far, which is also the number of the newest timer.
   package var newestNumber: UInt64 { lastNumber }
 
-  /// Removes the earliest timer if it is due, and returns its work. Removes only one timer, since
-  /// its work may cancel others.
+  /// Removes the earliest timer if it is due, and returns the timer's work. Removes only one timer,
+  /// since this work may cancel other timers.
   /// - Parameters:
   ///   - now: The current time. Unit: nanoseconds.
   ///   - newest: The highest number that the removed timer may have. If the earliest timer has a

@@ -3,8 +3,8 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// A TCP port at which this process already listens, so that no other process can bind to it. Peers
-/// can connect, and wait until a socket is bound to the port.
+/// A TCP port at which this process already listens, so that no other process can bind to the port.
+/// Peers can connect, and then wait until a socket is bound to the port.
 package final class ReservedPort {
   /// The endpoint of the port: `tcp://ADDRESS:PORT`, with a numeric IPv4 address.
   package let endpoint: String
@@ -29,7 +29,8 @@ package final class ReservedPort {
     guard descriptor >= 0 else {
       throw TransportError(call: "socket", endpoint: endpoint, code: errno)
     }
-    // libzmq also sets this option. Without it, closed connections would block the port for a while.
+    // libzmq also sets this option. Without it, closed connections would block the port for a
+    // while.
     var isOn: Int32 = 1
     setsockopt(
       descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))

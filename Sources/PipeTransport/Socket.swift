@@ -30,7 +30,8 @@ package final class Socket {
   /// processes connect.
   @exclusivity(unchecked)
   var gate: PeerGate?
-  /// The queue of messages that wait until their causes are recorded; `nil` if no message must wait.
+  /// The queue of messages that wait until their causes are recorded; `nil` if no message must
+  /// wait.
   @exclusivity(unchecked)
   package var heldMessages: HeldMessages?
   /// The routing id of the last message's sender. Stored here only to reuse the array's storage.
@@ -135,18 +136,21 @@ package final class Socket {
   /// milliseconds.
   package func setLinger(milliseconds: Int32) { try? set(ZMQ_LINGER, milliseconds) }
 
-  /// Sets the name by which a ROUTER knows this socket. Call this before `connect`.
+  /// Sets the routing id by which a ROUTER at the other end knows this socket. Call this before
+  /// `connect`.
   package func setRoutingID(_ id: String) throws(TransportError) {
     try set(ZMQ_ROUTING_ID, Array(id.utf8))
   }
 
-  /// Sets the maximum number of queued messages in each direction; 0 means no limit. Unit: messages.
+  /// Sets the maximum number of queued messages in each direction; 0 means no limit. Unit:
+  /// messages.
   package func setHighWaterMark(_ messages: Int32) throws(TransportError) {
     try set(ZMQ_SNDHWM, messages)
     try set(ZMQ_RCVHWM, messages)
   }
 
-  /// Sets the maximum size of a received message. A peer that sends a larger message is disconnected.
+  /// Sets the maximum size of a received message. A peer that sends a larger message is
+  /// disconnected.
   package func setMaximumMessage(byteCount: Int64) throws(TransportError) {
     try set(ZMQ_MAXMSGSIZE, int64: byteCount)
   }
@@ -182,7 +186,8 @@ package final class Socket {
     }
   }
 
-  /// Disconnects from an endpoint that was passed to `connect`. Messages queued for the peer are lost.
+  /// Disconnects from an endpoint that was passed to `connect`. Messages queued for the peer are
+  /// lost.
   package func disconnect(_ endpoint: String) {
     mayHaveInput = true
     zmq_disconnect(handle, endpoint)

@@ -67,7 +67,7 @@ struct PageLayoutTests {
     #expect(high.height > high.width / 2 && high.width < wide.width)
   }
 
-  @Test("A line with several labels has one text with a row for each label, or all in one row")
+  @Test("A line with several labels has one text, with one row for each label or one row for all")
   func severalLabels() throws {
     let layout = try PageLayout.record(
       of: Self.request([

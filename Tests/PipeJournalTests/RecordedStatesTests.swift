@@ -92,7 +92,7 @@ struct RecordedStatesTests {
         + values.enumerated().map { "\"key-\($0)\":\($1)" }.joined(separator: ",") + "}}}").utf8)
   }
 
-  @Test("A large state is recorded as a difference, and a small state is recorded completely")
+  @Test("A large state is recorded as a difference, and a small state as a whole state")
   func differences() throws {
     let bench = try Bench()
     var values = [Int](repeating: 0, count: 1_000)
@@ -128,7 +128,8 @@ struct RecordedStatesTests {
     }
   }
 
-  @Test("A journal keeps a complete state while differences refer to it, and deletes old states")
+  @Test(
+    "A journal keeps a whole state while differences refer to the state, and deletes old states")
   func retention() throws {
     let bench = try Bench()
     var values = [Int](repeating: 0, count: 1_000)
@@ -168,7 +169,7 @@ struct RecordedStatesTests {
     try bench.expectStates()
   }
 
-  @Test("A complete state is recorded again after 256 records")
+  @Test("A whole state is recorded again after 255 differences")
   func groups() throws {
     let bench = try Bench()
     var values = [Int](repeating: 100, count: 20_000)
@@ -181,7 +182,7 @@ struct RecordedStatesTests {
   }
 
   @Test(
-    "A difference that does not fit its complete state causes an error with the reason",
+    "A difference that does not fit its whole state causes an error with the reason",
     arguments: [
       "UPDATE record SET state = '[]' WHERE id = 3",
       "UPDATE record SET state = substr(state, 2) WHERE id = 3",

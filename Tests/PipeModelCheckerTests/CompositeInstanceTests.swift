@@ -157,7 +157,7 @@ struct CompositeInstanceTests {
     #expect(found.full.findings(.violatedProperty).first?.scenario?.steps.count == 1)
   }
 
-  @Test("An event overtakes an earlier event in its pipe if that event's instance is locked")
+  @Test("An event overtakes an earlier event in its pipe if the earlier event's instance is locked")
   func overtaking() async throws {
     // The source sends 'y' for 'one' before 'y' for 'two', through the same pipe. The left instance
     // 'one' is still at 5, after the synchronized event, when 'two' has arrived.

@@ -129,7 +129,7 @@ struct InstanceTests {
     }
   }
 
-  @Test("Each key is searched if the machine of the instances treats one key differently")
+  @Test("A search finds an error that only one key causes, if the machine distinguishes the keys")
   func special() async throws {
     // Only the instance with the key 'a' sends.
     let text = "nodes:\n" + Self.keyed("n", ["0 x 1", "1 y 2", "1 y.a sending"])
@@ -142,7 +142,7 @@ struct InstanceTests {
     }
   }
 
-  @Test("Each key is searched if a node without instances distinguishes the keys")
+  @Test("A search finds an error that only one key causes, if another node distinguishes the keys")
   func distinguishing() async throws {
     // The sink refuses only the text 'b'.
     let text =

@@ -40,7 +40,7 @@ struct ReducedSearchTests {
   }
 
   @Test(
-    "A reduced search keeps steps that accept an event before the event is sent",
+    "A reduced search finds orders in which an event that is not known yet is sent first",
     arguments: ["out", nil])
   func unsent(port: String?) async throws {
     // If the receiver steps before the sender has sent, it does not accept 'y' any more. The events

@@ -91,7 +91,7 @@ struct StateChartTests {
     }
   }
 
-  @Test("The search for a state chart ends at its limits, and the chart then says it is incomplete")
+  @Test("The search for a state chart ends at its limits, and marks the chart as incomplete")
   func limits() throws {
     let loaded = try LoadedTopology.load(.file("topologies/elevator.yaml"))
     var limits = Self.patient

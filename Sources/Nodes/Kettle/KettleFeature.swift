@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// The kettle as a feature. A feedback waits until the water boils. If an action in `reduce`
-/// waited, it would delay the next action, such as switching off.
+/// The kettle as a feature. A feedback waits until the water boils. `reduce` must not wait: while
+/// `reduce` waits, the feature processes no other action, such as switching off.
 package struct KettleFeature: FeatureType {
   package init() {}
 

@@ -4,8 +4,8 @@ import PipeSupport
 package struct AsciiDrawing {
   private let layout: Layout
 
-  /// The maximum number of nodes of a graph for which several layouts are tried, to find one that
-  /// fits the width.
+  /// The maximum number of nodes of a small graph. For a small graph, several layouts are tried, to
+  /// find a layout that fits the width.
   private static let maximumSmallNodeCount = 60
 
   /// - Parameter columns: The width of the terminal; `nil` for no limit. A small graph is laid out

@@ -6,13 +6,13 @@ struct BlockLayout {
   private let graph: Graph
   /// For each box, the index of the innermost frame around the box; `nil` if there is none.
   ///
-  /// `frameOfCluster` has the same for each frame. If frames contain each other in a cycle, the
-  /// cycle is cut.
+  /// In the same way, `frameOfCluster` contains the frame around each frame. If frames contain each
+  /// other in a cycle, the cycle is cut.
   private let frameOfNode: [Int?]
   private let frameOfCluster: [Int?]
 
   private let direction: Layout.Direction
-  /// The number of lines that end at each box, by its identifier.
+  /// The number of lines that end at each box, by the identifier of the box.
   private let lineCounts: [String: Int]
   /// The maximum length of a row of boxes: a width if lines lead down, a height if lines lead
   /// right.
@@ -147,7 +147,7 @@ struct BlockLayout {
   }
 
   /// Returns the width to reserve beside the contents of a frame, for the labels of the lines
-  /// between its boxes.
+  /// between the boxes in the frame.
   private func lineTextWidth(in cluster: Int) -> Int {
     let nodes = Set(
       graph.nodes.indices.filter { frameOfNode[$0] == cluster }.map { graph.nodes[$0].id })
@@ -215,7 +215,7 @@ struct BlockLayout {
     (direction == .down ? Self.columnGap : Self.rowGap + 1) + extraSpace
   }
 
-  /// The width of the longest label, as the router cuts it.
+  /// The width of the longest label, after the router has cut long labels.
   private var labelWidth: Int {
     min(LineRouter.maximumTextWidth, graph.edges.flatMap(\.labels).map(\.displayWidth).max() ?? 0)
   }
@@ -278,8 +278,8 @@ struct Rows {
     for sweep in 0..<Self.sweepCount { order(down: sweep % 2 == 0) }
   }
 
-  /// Assigns rows to items: an item is in a row below the sources of its lines. Lines that close a
-  /// cycle are ignored.
+  /// Assigns a row to each item. If a line leads from one item to another, the other item is in a
+  /// lower row. Lines that close a cycle are ignored.
   private mutating func rank(_ topItems: [Int]) {
     let unconnected = (0..<itemCount).filter {
       targetsByItem[$0].isEmpty && sourcesByItem[$0].isEmpty

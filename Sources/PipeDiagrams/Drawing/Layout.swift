@@ -122,8 +122,8 @@ package struct Layout: Hashable, Sendable {
     }
   }
 
-  /// Returns the corners of a line, which begins and ends at the borders of its boxes. A line without
-  /// a route is straight. Unit: half cells.
+  /// Returns the corners of a line, which begins and ends at the borders of its boxes. A line
+  /// without a route is straight. Unit: half cells.
   package func line(_ index: Int) -> [Point] {
     let edge = graph.edges[index]
     guard let source = graph.nodes.firstIndex(where: { $0.id == edge.source }),

@@ -102,8 +102,9 @@ struct LineRouter {
 
   // MARK: Routes
 
-  /// Returns the cells beside a box, without the cells at its corners. Each cell has the direction
-  /// that leads away from the box.
+  /// Returns the cells beside a box, without the cells at the box's corners. Each cell has the
+  /// direction that leads away from the box, and the cost of a line that begins or ends in the
+  /// cell.
   private static func sides(
     _ box: Layout.Rectangle, _ direction: Layout.Direction
   ) -> [(point: Layout.Point, direction: Int, cost: Int)] {
@@ -141,8 +142,8 @@ struct LineRouter {
     for side in Self.sides(source, direction) {
       let (x, y) = (side.point.x, side.point.y)
       guard isInside(x, y), cells[y * width + x].subtracting(.border).isEmpty else { continue }
-      // A line that leaves its box in the direction of the rows is cheaper, because most targets are
-      // in later rows.
+      // A line that leaves its box in the direction of the rows is cheaper, because most targets
+      // are in later rows.
       let cost = side.cost + (side.direction == (direction == .down ? 1 : 0) ? 0 : 4)
       let place = (y * width + x) * 4 + side.direction
       recordCost(place, cost, -1)
@@ -154,8 +155,8 @@ struct LineRouter {
       guard visitedCount < Self.maximumVisitCount else { return [] }
       if ends[place] != nil { return markRoute(place) }
       let cost = Int(costsByPlace[place])
-      // A negative cost marks this cell and direction as done. The queue may contain older entries
-      // for them, which are now outdated.
+      // A negative cost marks this cell and direction as done. The queue may still contain older
+      // entries for this cell and direction, which are ignored.
       costsByPlace[place] = -1 - costsByPlace[place]
       let (cell, direction) = (place / 4, place % 4)
       let (x, y) = (cell % width, cell / width)
@@ -276,7 +277,8 @@ struct LineRouter {
     return nil
   }
 
-  /// Returns whether an area is free, and no other line than the text's own line is next to it.
+  /// Returns whether an area and the cells at its left and right are free. The text's own line, in
+  /// the column `line`, may be in these cells.
   private func isFree(_ x: Int, _ y: Int, _ columns: Int, _ rows: Int, of line: Int) -> Bool {
     (y..<(y + rows)).allSatisfy { y in
       (x - 1..<(x + columns + 1)).allSatisfy {

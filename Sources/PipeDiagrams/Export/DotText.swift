@@ -5,8 +5,8 @@ package struct DotText {
   private let graph: Graph
   private let isPlain: Bool
 
-  /// - Parameter isPlain: Whether to omit frames and curved lines. With them, Graphviz is slow for
-  ///   large graphs.
+  /// - Parameter isPlain: Whether to omit frames, and to draw straight lines. Graphviz is slow when
+  ///   it draws large graphs with frames and curved lines.
   package init(_ graph: Graph, isPlain: Bool = false) {
     self.graph = graph.drawableGraph
     self.isPlain = isPlain

@@ -126,8 +126,8 @@ package struct Graph: Hashable, Sendable {
     self.notes = notes
   }
 
-  /// The maximum width of a line of text. Longer lines are cut, since the text of a state may have
-  /// 1 MiB. Unit: columns.
+  /// The maximum width of a line of text. Longer lines are cut, since a state's text may be 1 MiB
+  /// long. Unit: columns.
   package static let maximumTextWidth = 60
   /// The maximum number of lines of text in a box, or in the label of a line.
   package static let maximumLineCount = 12

@@ -80,7 +80,7 @@ package struct StateChart: Hashable, Sendable {
     self.notes = notes
   }
 
-  /// The names of reached states from which no known transition leads to another state.
+  /// The names of the reached states that no known external transition leaves.
   package var finalStates: Set<String> {
     Set(states.filter(\.isReached).map(\.name))
       .subtracting(transitions.lazy.filter { $0.kind == .external }.map(\.source))
@@ -127,8 +127,9 @@ extension StateChart {
     return graph
   }
 
-  /// The events that a state accepts without being left, as UML writes them inside the box of the
-  /// state: a line for each internal transition, and a line with the ignored events.
+  /// Returns the lines about the events that a state accepts without being left. In UML, these
+  /// lines are in the box of the state: a line for each internal transition, and a line with the
+  /// ignored events.
   private func internalLines(of state: String) -> [String] {
     let own = transitions.filter { $0.source == state }
     let ignored = own.filter { $0.kind == .ignored }.map(\.label)

@@ -127,7 +127,8 @@ extension Wiring.Composite {
 }
 
 extension Wiring {
-  /// The wiring as a graph. A composite is a frame, or a box if it shares nodes with other composites.
+  /// The wiring as a graph. A composite is a frame, or a box if it shares nodes with other
+  /// composites.
   package var graph: Graph {
     var graph = Graph(title: topology)
     let frameComposites = composites.filter(isFrame)
@@ -180,8 +181,8 @@ extension Wiring {
 
   /// Returns whether a composite can be drawn as a frame.
   ///
-  /// This requires that each other composite contains all nodes of this composite, or is contained
-  /// in this composite, or has no node in common with it.
+  /// For each other composite, one of the two composites must contain all nodes of the other and
+  /// further nodes, or the two composites must have no node in common.
   private func isFrame(_ composite: Composite) -> Bool {
     let own = Set(composite.nodes)
     guard !own.isEmpty else { return false }

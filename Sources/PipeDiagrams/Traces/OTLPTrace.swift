@@ -4,8 +4,8 @@ import PipeWire
 /// A trace in OpenTelemetry's OTLP JSON format.
 ///
 /// Each step has a span, which begins when the step's event is sent. The span's parent is the span
-/// of the step that sent the event. Each synchronized event has a span as well. It is the parent of
-/// the participants' spans.
+/// of the step that sent the event. Each synchronized event has a span as well, which is the parent
+/// of the participants' spans.
 struct OTLPTrace {
   private let trace: Trace
 

@@ -6,8 +6,8 @@ extension Trace {
     steps.firstIndex { $0.node == node && (version == nil || $0.nodeStep.version == version) }
   }
 
-  /// Returns a trace of one step: the step, its causes, its effects, and the other steps of their
-  /// synchronized events.
+  /// Returns a trace of one step: the step, its causes and its effects. If one of these steps
+  /// belongs to a synchronized event, the trace also contains the steps of the other participants.
   package func following(_ start: Int) -> Trace {
     var children = Array(repeating: [Int](), count: steps.count)
     for (index, step) in steps.enumerated() {

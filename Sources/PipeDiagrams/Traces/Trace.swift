@@ -25,8 +25,8 @@ package struct Trace: Sendable {
     package var event: String
     /// The indices of the steps in ``Trace/steps``.
     package var stepIndices: [Int]
-    /// The times of the event's first and last step (`startTime` and `endTime`). Unit: nanoseconds since
-    /// 1970.
+    /// The times of the event's first and last step (`startTime` and `endTime`). Unit: nanoseconds
+    /// since 1970.
     package var startTime: Int64
     package var endTime: Int64
   }
@@ -92,7 +92,7 @@ package enum TraceFormat: String, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// Collects the steps that nodes report, and finds out which step has caused which.
+/// Collects the steps that nodes report, and finds the cause of each step.
 package struct TraceRecorder: Sendable {
   /// For each node and composite, the index of its coordinator. Transaction numbers are unique only
   /// among the transactions of one coordinator.
@@ -170,8 +170,8 @@ package struct TraceRecorder: Sendable {
 
   /// The identity of a step: its node, and the node's version after the step.
   ///
-  /// An effect refers to the version of the step that started the effect, but not to the process:
-  /// the effect may end in a later process of the node.
+  /// The key does not contain the incarnation: an effect refers only to the version of the step
+  /// that started the effect, and may end in a later process of the node.
   private struct StepKey: Hashable {
     /// The name of the node or the instance.
     var name: String

@@ -53,7 +53,7 @@ package struct MetricText: Sendable {
   private init(format: MetricFormat) { self.format = format }
 
   private mutating func write(_ family: MetricFamily) {
-    // In the older format, clients expect that a family has the same name as its samples.
+    // In the Prometheus text format, clients expect that a family has the same name as its samples.
     let name =
       switch (format, family.kind) {
       case (.prometheus, .counter): family.name + "_total"
@@ -75,8 +75,8 @@ package struct MetricText: Sendable {
     }
   }
 
-  /// Writes a histogram. As Prometheus requires, each bucket counts all durations up to the
-  /// bucket's bound, not only those above the previous bound.
+  /// Writes a histogram. As Prometheus requires, the count of a bucket includes the counts of all
+  /// smaller buckets.
   private mutating func write(
     _ durations: DurationCounts, _ labels: [MetricLabel], _ name: String
   ) {
@@ -141,8 +141,8 @@ extension MetricFamily {
 /// A metric family of Prometheus: samples of the same kind, distinguished by their labels.
 package struct MetricFamily: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable {
-    /// A count that starts at 0 and only grows. It starts at 0 again when the process that counts
-    /// is restarted.
+    /// A count that starts at 0 and only grows. When the process that counts is restarted, the
+    /// count starts at 0 again.
     case counter
     case gauge
     /// A distribution of durations, counted in buckets.
@@ -186,7 +186,7 @@ package struct MetricSample: Hashable, Sendable {
 }
 
 extension MetricSample.Value {
-  /// Returns a sample with the value 1 for `true`, and 0 for `false`.
+  /// Returns the value 1 for `true`, and 0 for `false`.
   package static func flag(_ isSet: Bool) -> Self { .count(isSet ? 1 : 0) }
 }
 

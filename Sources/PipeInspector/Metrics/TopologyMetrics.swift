@@ -72,8 +72,9 @@ struct ProcessMetrics {
   var families: [MetricFamily] { [cpu, memory, orchestratorCPU, orchestratorMemory] }
 
   mutating func add(_ directory: TopologyDirectory) {
-    // If a coordinator is embedded in the process of its carrier node, the process is counted for
-    // the carrier node, which therefore comes first. The order in the topology file may differ.
+    // An embedded coordinator runs in the process of its carrier node, and this process is counted
+    // for the carrier node. So carrier nodes come first here, whatever the order in the topology
+    // file is.
     var countedPIDs: Set<Int32> = []
     for node in directory.nodes.filter({ $0.within == nil }) + directory.nodes {
       guard let pid = node.pid, let used = usage[pid], countedPIDs.insert(pid).inserted else {

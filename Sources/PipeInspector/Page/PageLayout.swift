@@ -1,8 +1,8 @@
 import PipeDiagrams
 import PipeMachines
 
-/// Computes the positions of the boxes, frames and wires in the graph of the page. The layout is the
-/// same as in `orchestrator graph`.
+/// Computes the positions of the boxes, frames and wires in the graph of the page. The layout is
+/// the same as in `orchestrator graph`.
 ///
 /// The page sends the boxes to place, because it hides or groups nodes of large topologies.
 package enum PageLayout {
@@ -62,8 +62,8 @@ package enum PageLayout {
     return record(of: try layout(of: graph, for: request))
   }
 
-  /// Returns the layout in the requested direction or, with `width` and `height` in characters, the
-  /// layout that is the largest if it is scaled to fit into this area.
+  /// Returns the layout in the requested direction. If the request contains `width` and `height` in
+  /// characters instead, returns the layout that has to be scaled down least to fit into this area.
   private static func layout(
     of graph: Graph, for request: JSONValue
   ) throws(InspectionRequestError) -> Layout {
@@ -87,7 +87,7 @@ package enum PageLayout {
     var best: (layout: Layout, scale: Double)?
     for (direction, length) in forms {
       let layout = Layout(graph, direction, rowLength: length)
-      // A layout without lines would show less, however large it is.
+      // Lines without a route are not drawn, so each such line lowers the score of the layout.
       let missing = layout.routes.count { $0.isEmpty }
       let scale = min(1, scale(layout)) / Double(1 + missing)
       if best.map({ $0.scale < scale }) ?? true { best = (layout, scale) }

@@ -41,12 +41,13 @@ function layoutRequest(boxes, wires) {
   const isComposite = new Set(boxes.filter((box) => box.kind === 'composite' && !box.members).map((box) => box.name));
   const isNode = new Set(boxes.filter((box) => !box.members && box.kind !== 'composite').map((box) => box.name));
   const isComponent = (wire) => wire.isMembership && isNode.has(wire.from) && isComposite.has(wire.to);
-  // Of the wires between two boxes, the first one stands for all.
+  // One line stands for all wires between two boxes.
   const seen = new Set();
   const others = wires.filter((wire) => !isComponent(wire)).map((wire) => ({ from: wire.from, to: wire.to,
     isPart: Boolean(wire.isMembership), label: wire.isMembership ? 0 : wire.count ? 4 : 2 * String(wire.capacity).length + 1 }))
     .filter((wire) => !seen.has(wire.from + '\n\n' + wire.to + wire.isPart) && seen.add(wire.from + '\n\n' + wire.to + wire.isPart));
-  // The inspector chooses the direction that fits best. Rounded, so that a scroll bar does not change the layout.
+  // The inspector chooses the direction that fits best. The width is rounded, so that a scroll bar
+  // does not change the layout.
   const { width } = sizeOf(byId('graph'));
   return {
     width: Math.max(4, Math.round(width / 80)) * 10, height: Math.round(PANEL.most / 2 / HALF.y),
@@ -84,7 +85,7 @@ function fitGraph() {
   // A graph that would be too small to read is scrolled.
   const panel = byId('graph');
   const whole = Math.min(ZOOM.fit, (sizeOf(panel).width - 4) / picture.width, (PANEL.most - 4) / picture.height);
-  // The panel is as high as the graph. A graph with another height seldom replaces it.
+  // The panel is as high as the graph, within limits.
   const height = Math.max(PANEL.least, Math.min(PANEL.most, Math.ceil(picture.height * Math.max(ZOOM.readable, whole)) + 24));
   if (panel.style.height !== height + 'px') panel.style.height = height + 'px';
   const chosen = zoom || Math.max(ZOOM.readable, whole);
@@ -94,7 +95,7 @@ function fitGraph() {
   picture.svg.setAttribute('height', Math.round(picture.height * chosen));
 }
 
-// Changes the zoom, and keeps the middle of the panel in the middle. `null` fits the graph into the panel.
+// Changes the zoom around the middle of the panel. `null` fits the graph into the panel.
 function setZoom(value) {
   if (!picture) return;
   const panel = byId('graph');
@@ -116,7 +117,8 @@ function drawParts(boxes, wires, states) {
     if (!between.has(key)) between.set(key, []);
     between.get(key).push(wire);
   }
-  // A composite's component points to the composite; the layout's line leads in the other direction.
+  // A membership wire leads from a component to its composite, but the line in the layout leads
+  // from the composite to the component.
   const ofLine = (line) => between.get(line.from + '\n\n' + line.to + line.isPart) ||
     between.get(line.to + '\n\n' + line.from + line.isPart) || [];
   const looks = layout.wires.map((line) => wireLook(ofLine(line), line.isPart));
@@ -168,19 +170,21 @@ function wireLook(wires, isPart) {
     return wire.name + ': ' + (underWay === undefined ? 'unknown' : underWay + ' of ' + wire.capacity + (full ? ', full' : '')) +
       (now ? ', ' + Math.round(now) + ' events/s' : '');
   });
-  // A full pipe is wide, although no events flow.
+  // The line of a full pipe is wide, although no events flow through the pipe.
   const level = isFull ? 'full' : fullest >= .5 ? 'high' : fullest > 0 ? 'some' : 'none';
   return { style: 'wire ' + level + lit, label, level, width: Math.max(isFull || isLit ? 3 : 0, wireWidth(rate)), title: titles.join('\n'), isLit };
 }
 
-// 1 event/s: 2.1 pixels, 1,000 events/s: 4.5 pixels. Rounded, so that a wire is seldom redrawn.
+// 1 event/s: 2.1 pixels, 1,000 events/s: 4.5 pixels. The width is rounded, so that a wire is seldom
+// redrawn.
 const wireWidth = (rate) => Math.round((1.5 + Math.log10(1 + rate)) * 2) / 2;
 
 function wirePart(line, look) {
   if (!line.points.length) return draw('g');
   const path = roundedPath(wirePoints(line));
   const title = draw('title', null, look.title);
-  // The description of the wire names the last event when the pointer enters the wire.
+  // When the pointer enters the wire, the name of the last event is added to the wire's
+  // description.
   return draw('g', look.pipes.length ? { class: 'pipe', onclick: () => followPipes(look.pipes),
     onpointerenter: () => setText(title, look.title + lastEventWords(look.pipes)) } : null, draw('path', { class: look.style, 'stroke-width': look.width, d: path,
     'marker-end': line.isPart ? null : 'url(#tip' + (look.isLit ? '-lit' : look.level === 'full' ? '-full' : '') + ')' }),
@@ -220,8 +224,8 @@ function labelPart([x, y, width], { label, level }) {
 
 // Boxes and frames
 
-// Finds the condition of each node: its style, the words that say the same without color, and its rank. The
-// worst condition has the lowest rank.
+// Finds the condition of each node: its style, its rank, and words that say the same as the color.
+// The worst condition has the lowest rank.
 function indexConditions(states) {
   model.conditions = new Map(model.topology.nodes.map((node) => [node.name, condition(node, states.get(node.name) || {})]));
 }
@@ -287,7 +291,7 @@ const button = (look, pick, ...parts) => draw('g', { tabindex: 0, role: 'button'
   class: 'node ' + look.style, 'aria-label': look.label, onkeydown: (event) => {
     if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); pick(); } } }, ...parts);
 
-// The words of a problem are beside the name or, if they are too long, before the state.
+// Whether the words of a problem fit beside the name. Otherwise, the words are before the state.
 const hasSpace = (look) => look.name.length + look.words.length <= 22;
 
 // Boxes with the same shape have the same elements, with other texts and colors.

@@ -1,5 +1,6 @@
 'use strict';
-// The verdict: the root cause of the worst problem. The inspector computes it, as for `orchestrator status`.
+// The verdict: the root cause of the worst problem. The inspector computes the verdict, as for
+// `orchestrator status`.
 
 const INSTANTS = 1000;   // The maximum number of former verdicts in memory.
 const SEVERITIES = { failure: 'Failure', warning: 'Warning', note: 'Note' };
@@ -16,7 +17,8 @@ function shownHealth() {
   return known ? known.health : null;
 }
 
-// Whether the topology has ended. The last problems are then a list.
+// Whether the topology has ended. If so, the verdict says this, and the last problems are in the
+// list.
 const hasEnded = () => model.at === null && !model.latest.running && model.latest.nodes.length > 0;
 
 const endWords = ({ phase, reason }) => phase === 'orphaned' ? reason

@@ -1,5 +1,5 @@
 'use strict';
-// Keys for the entire page. The same keys have the same meaning in `orchestrator ui`, where it has them.
+// Keys for the entire page. A key that `orchestrator ui` also has does the same there.
 
 const KEYS = [
   ['/', 'search', () => { byId('search').focus(); byId('search').select(); }],

@@ -235,7 +235,7 @@ function shownStates() {
   for (const [name, state] of model.states) {
     if (!states.has(name) && state.time <= model.at) states.set(name, { ...state, doubts: [] });
   }
-  // For an instant before a node's first known step, the state is the one in which this step began.
+  // For an instant before a node's first known step, the state is the state before that step.
   for (const step of model.steps) {
     if (step.from !== undefined && !step.instance && !states.has(step.node)) {
       states.set(step.node, { node: step.node, state: step.from, time: null });

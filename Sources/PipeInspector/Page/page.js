@@ -23,18 +23,20 @@ function readToken() {
   return sessionStorage.getItem('token') || '';
 }
 
-// Returns a part of an address such as `#node=door&event=door@5&at=1767261602000`; `null` if it has no such part.
+// Returns a part of an address such as `#node=door&event=door@5&at=1767261602000`; `null` if the
+// address has no such part.
 function partOfAddress(name) {
   const found = new RegExp('[#&]' + name + '=([^&]*)').exec(location.hash);
   try { return found && decodeURIComponent(found[1]); } catch { return null; }
 }
 
-// An instant as milliseconds since 1970, such as `1767261602000.125`. It is rounded up to microseconds, so that it
-// includes a step at this instant.
+// An instant as milliseconds since 1970, such as `1767261602000.125`. The number is rounded up to
+// microseconds. Otherwise, the instant could be before the step from which it was taken.
 const instantText = (time) => (Math.ceil(time / 1e3) / 1e3).toFixed(3).replace(/\.?0+$/, '');
 const instantOf = (text) => Math.round(Number(text) * 1e3) * 1e3;
 
-// The address names the selected node, the followed event and the shown instant, so that it can be shared.
+// The address names the selected node, the followed event and the shown instant, so that the user
+// can share the view by its address.
 function putAddress() {
   const parts = [];
   if (model.chosen) parts.push('node=' + encodeURIComponent(model.chosen));

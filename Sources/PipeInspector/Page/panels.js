@@ -3,7 +3,8 @@
 
 const ROWS = 300;   // The maximum number of rows in each table.
 
-// The panels are drawn in several tasks if they take long, so that the page answers to keys and the mouse in between.
+// If drawing takes long, it is split into several tasks, so that the page answers to keys and the
+// mouse in between.
 const SLICE = 12;   // The time after which another task draws the remaining panels. Unit: milliseconds.
 
 let isDue = false;       // Whether the page will be drawn, or is being drawn.
@@ -62,11 +63,11 @@ function showAll() {
   for (const draw of panels()) draw();
 }
 
-// Panels that are out of sight are drawn when they come into sight, and once in a while for the search of the browser
-// and for screen readers.
+// Panels that are out of sight are drawn when they become visible. For the browser's search and for
+// screen readers, they are also drawn once in a while.
 const UNSEEN = 2000;     // The least time between two drawings of panels that are out of sight. Unit: milliseconds.
 const unseen = new Set();    // The sections that are out of sight.
-const outdated = new Set();  // The sections among them that have not been drawn since the last update.
+const outdated = new Set();  // The sections in `unseen` that are out of date.
 let wholeAt = -UNSEEN;
 let dueWhole = null;
 
@@ -109,8 +110,8 @@ const PANELS = [['graph', (states) => showGraph(states)], ['timebox', () => show
   ['pipes', () => showPipes()], ['node', (states) => showNode(states)], ['chart', () => showChart()], ['logs', () => showLogs()]];
 for (const [name] of PANELS) sight.observe(byId(name).closest('section'));
 
-// The sizes of elements, which are read when they change: a read between two changes of the page computes its layout
-// each time.
+// The sizes of elements. They are read only when they change, because a read after a change of the
+// page makes the browser compute the layout of the page.
 const sizes = new WeakMap();
 const resizes = new ResizeObserver((entries) => {
   let isChanged = false;
@@ -129,7 +130,7 @@ function sizeOf(element) {
   return sizes.get(element);
 }
 
-// Boxes that show their end, once everything is drawn.
+// The boxes that must be scrolled to their end after everything is drawn.
 const ends = new Set();
 function settle() {
   for (const box of ends) box.scrollTop = 1e9;
@@ -149,9 +150,9 @@ function put(parent, ...parts) {
   keepingFocus(parent, () => parent.replaceChildren(...parts));
 }
 
-// Replaces the rows of a table. Rows are given as [{ key, signature, build, shape, update }]. A row whose key and
-// signature have not changed keeps its element. If only the signature has changed, and the row has a shape that has not
-// changed, `update` changes the element.
+// Replaces the rows of a table. Rows are given as [{ key, signature, build, shape, update }]. A row
+// with the same key and signature keeps its element. If the signature has changed, but the row has
+// the same shape, `update` changes the element. Otherwise, `build` makes a new element.
 function putRows(parent, rows) {
   const known = drawn.get(parent) || new Map();
   const next = new Map();
@@ -192,7 +193,7 @@ function keyed(parent, key) {
   return null;
 }
 
-// Keeps how far the parts of elements that will be replaced are scrolled.
+// Keeps the scroll positions within elements that will be replaced.
 function keepingScroll(parent, outdated, change) {
   const places = [...outdated].flatMap((element) => [...element.querySelectorAll('.scroll[data-key]')])
     .filter((one) => one.scrollLeft || one.scrollTop)
@@ -237,7 +238,8 @@ const stateOf = (state, length) => state.large ? (state.case || '') + ' (' + amo
   : short(state.state, length);
 
 function showNodes(states) {
-  // Problems come first; otherwise, the order is the order of the topology.
+  // Nodes with the worst problems come first. Nodes with equal conditions stay in the order of the
+  // topology.
   const found = searched(states).sort((a, b) => model.conditions.get(a.name).rank - model.conditions.get(b.name).rank);
   const rows = found.slice(0, ROWS).map((node) => {
     const condition = model.conditions.get(node.name);

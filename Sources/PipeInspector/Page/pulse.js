@@ -1,6 +1,6 @@
 'use strict';
-// Pulses: a dot moves along a wire for each event, as long as the pipe carries few events. The rate of a busy pipe is the
-// width of its wire.
+// Pulses: a dot moves along a wire for each event, as long as the pipe carries few events. For a
+// busy pipe, only the width of the wire shows the rate.
 
 const DOT_TIME = 800;    // The time that a dot takes. Unit: milliseconds.
 const RECENT = 3000;     // The time after which an event gets no dot. Unit: milliseconds.
@@ -19,7 +19,8 @@ function forgetPulses() {
   pulses = [];
 }
 
-// Notes the events that a step has sent, and the event that it has processed if the step that sent the event is unknown.
+// Notes the events that a step has sent. Also notes the event that the step has processed, if the
+// sender's step is unknown.
 function notePulses(step) {
   for (const event of step.sent || []) notePulse(event.pipe, event.name, step.time);
   if (!step.source) return;
@@ -55,14 +56,14 @@ function drawPulses(lines, looks) {
     const dot = draw('circle', { class: 'pulse', r: 5 }, draw('title', null, name + ' in ' + pipe));
     dot.style.offsetPath = 'path("' + roundedPath(wirePoints(line)) + '")';
     picture.pulses.append(dot);
-    // Events that have arrived in one update keep the time between them.
+    // The dots of events from one update start one after another, as the events did.
     const move = dot.animate([{ offsetDistance: '0%', opacity: 1 }, { offsetDistance: '100%', opacity: 1 }],
       { duration: DOT_TIME, delay: Math.min(400, (time - first) / 1e6), easing: 'ease-in-out' });
     move.onfinish = move.oncancel = () => dot.remove();
   }
 }
 
-// The last event of each of some pipes, for the description of their wire.
+// Returns the last event of each pipe of a wire, for the wire's description.
 function lastEventWords(pipes) {
   return pipes.filter((pipe) => lastEvents.has(pipe)).map((pipe) => '\nlast event' + (pipes.length > 1 ? ' of ' + pipe : '') + ': ' +
     lastEvents.get(pipe)).join('');

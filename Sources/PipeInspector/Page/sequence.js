@@ -59,7 +59,7 @@ function showChart() {
     build: () => draw('line', { class: 'lifeline', x1: sequence.x.get(name), x2: sequence.x.get(name), y1: 0, y2: '100%' }) })));
   if (revealed && sequence.index.has(revealed)) scrollToRow(sequence.index.get(revealed));
   else if (!isAtEnd && anchor) {
-    // The rows hold still although earlier rows have been removed.
+    // Keeps the visible rows in place when earlier rows have been removed.
     const index = sequence.index.get(anchor.steps[0]);
     const before = former.index.get(anchor.steps[0]);
     if (index !== undefined && index !== before) chartTop = movedTo = Math.max(0, chartTop + (index - before) * ROW);
@@ -139,7 +139,8 @@ function mineOnly() {
     (step.sent || []).some((event) => pipes.has(event.pipe));
 }
 
-// A node keeps its line once it has taken a step, so that lines do not move. A followed event shows only its nodes.
+// A node keeps its line once it has taken a step, so that lines do not move. While an event is
+// followed, only the nodes of this event have lines.
 function usedLanes(rows) {
   const used = followed || byId('only').checked ? new Set() : seenLanes;
   for (const row of rows) for (const step of row.steps) used.add(step.node);
@@ -206,8 +207,8 @@ function place(label, step, row) {
   }
 }
 
-// Draws the arrow to a step, its dot, and the arrows of its events that have not arrived yet, around the middle of the
-// step's row.
+// Draws three parts around the middle of a step's row: the arrow to the step, the dot of the step,
+// and the arrows of sent events that have not arrived yet.
 function arrowElement(row, step, index, start) {
   const x = sequence.x.get(step.node);
   const from = step.origin ? sequence.x.get(step.origin.node) : undefined;

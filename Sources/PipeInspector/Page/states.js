@@ -55,7 +55,8 @@ function allTransitions(chart, seen) {
   for (const one of chart.transitions) {
     if (one.kind !== 'external') continue;
     const to = one.to === null || one.to === undefined ? one.from + ' ?' : one.to;
-    // A timer is an event without a name in steps, so its cause names it.
+    // A step of a timer has no event. So the key of the step contains its cause, which names the
+    // timer.
     const key = [one.from, one.event, to].join('\n');
     const made = rest.get(key);
     rest.delete(key);
@@ -78,7 +79,7 @@ function chartParts(name, state) {
     return [{ key: 'chart', signature: String(chart.error), build: () => make('div', null, make('h3', null, 'State chart'),
       make('div', { class: 'scroll statechart' }, make('p', { class: 'empty' }, chart.error || 'Asking the program for its transitions…'))) }];
   }
-  // The state of a node with a key is the number of its instances in each state.
+  // For a node with a `key`, the state is the number of instances in each state.
   const isCount = isObject(state.state) && Object.values(state.state).every((one) => typeof one === 'number');
   const now = isCount ? null : caseName(state.state) || state.case;
   const seen = seenTransitions(name);
@@ -112,7 +113,7 @@ function chartHolder(name) {
   return holders.get(name);
 }
 
-// The lines in the box of a state: its values, and the events that do not leave it.
+// The lines in the box of a state: its values, and the events that do not leave the state.
 function stateLines(chart, state) {
   const own = chart.transitions.filter((one) => one.from === state.name);
   const ignored = own.filter((one) => one.kind === 'ignored').map((one) => one.event);
@@ -171,7 +172,7 @@ function transitionLine(line, style) {
 }
 
 function transitionLabel({ label: [x, y, width, rows], points }, wire) {
-  // A text at the left of its line ends beside the line.
+  // A text at the left of its line is aligned to the right, so that the text ends beside the line.
   const isLeft = points.some((one, index) => index % 2 === 0 && one > x + width && one <= x + width + 4) &&
     !points.some((one, index) => index % 2 === 0 && one < x && one >= x - 4);
   const text = (one) => short(one.event, LABEL) + (one.guard ? ' [' + one.guard + ']' : '') + (one.count ? ' ×' + one.count : '');

@@ -51,7 +51,8 @@ const counted = (count, one) => count.toLocaleString('en') + ' ' + one + (count 
 function clock(time) {
   const milliseconds = Math.round(time / 1e6);
   const date = new Date(milliseconds);
-  // The functions for local forms take longer than everything else in a row of the sequence chart.
+  // The browser's functions for local time formats take longer than everything else in a row of the
+  // sequence chart.
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':') + '.' +
     String(milliseconds % 1000).padStart(3, '0');
 }
@@ -65,7 +66,7 @@ function spanText(span) {
   return Math.round(seconds / 3600) + ' h';
 }
 
-// A value as a tree that the user can fold. `opened` keeps which branches are open.
+// A value as a tree that the user can fold.
 const MAX_BRANCHES = 200;   // The maximum number of values of one branch.
 const INLINE = 60;          // The maximum length of a branch in one line.
 const opened = new Map();   // For each path of a branch: whether the user has opened it.

@@ -1,6 +1,6 @@
 'use strict';
-// The timeline: a lane for each node with the states that it had, and marks for what went wrong. It sets the instant that
-// the entire page shows.
+// The timeline: a lane for each node with the states that the node had, and marks for what went
+// wrong. The timeline sets the instant that the entire page shows.
 
 const LANE_HEIGHT = 22;
 const AXIS = 20;             // The height of the times above the lanes. Unit: pixels.
@@ -44,9 +44,10 @@ function firstInstant() {
   return step ? step.time : model.topologies.length ? model.topologies[0].time : model.time - WINDOW;
 }
 
-// The lane of each node: { spans, marks, ticks }. `spans` are its states as [{ from, to, name, words, kind }]; `kind` is
-// `state`, `down` for a node that does not run, or `gap` for a time about which nothing is known. `ticks` are the times
-// of steps of instances, which are not states of the node. Lanes grow with each step.
+// The lane of each node: { spans, marks, ticks }. `spans` are the node's states as [{ from, to,
+// name, words, kind }]; `kind` is `state`, `down` for a node that does not run, or `gap` for a time
+// about which nothing is known. `ticks` are the times of steps of instances, which are not states
+// of the node. Lanes grow with each step.
 const book = new Map();
 
 function forgetLanes() { book.clear(); }
@@ -74,7 +75,8 @@ function addToLane(step) {
   else if (step.refused !== undefined) lane.marks.push({ time: step.time, kind: 'refused', words: () => stepSentence(step), step });
   else if (step.instance) lane.ticks.push(step.time);
   else {
-    // Steps of a process have consecutive indices. Between others, nothing is known.
+    // Steps of a process have consecutive indices. Where an index is missing, the states are
+    // unknown.
     const isGap = lane.index !== undefined && step.index !== undefined && lane.incarnation === step.incarnation && step.index > lane.index + 1;
     const last = lane.spans[lane.spans.length - 1];
     if (isGap && last && last.to === null && last.kind === 'state') last.kind = 'gap';
@@ -115,7 +117,8 @@ function timelineLanes() {
   return timelineNodes().map((node) => {
     const known = book.get(node.name) || { spans: [], marks: [], ticks: [] };
     const lane = { node, spans: known.spans, ticks: known.ticks, marks: known.marks.concat(letterMarks(node.name)) };
-    // A node that has taken no step since the page was opened has its state since the time that the node reports.
+    // If a node has taken no step since the page was opened, its current state began at the time
+    // that the node reports.
     const state = model.states.get(node.name);
     if (state && state.time && !lane.spans.some((span) => span.kind === 'state')) {
       lane.spans = [{ from: state.time, to: lane.spans.length ? lane.spans[0].from : null, ...spanOf(state, state.state) }, ...lane.spans];

@@ -1,7 +1,7 @@
 'use strict';
-// Which step has caused which, and the event that the user follows through all panels.
+// The causes and effects of steps, and the event that the user follows through all panels.
 
-const CAUSES = 20;     // The maximum number of causes, one before another, that a followed event shows.
+const CAUSES = 20;     // The maximum length of the chain of causes that a followed event shows.
 const EFFECTS = 200;   // The maximum number of steps that a followed event shows after its first step.
 
 // `sent`: the step that sent an event, by the event. `entered`: the last step to a version. `groups`: the steps of a
@@ -133,7 +133,8 @@ function updateFollowed() {
 
 const isDimmed = (step) => followed !== null && !followed.all.has(step);
 
-// Moves the focus to the cause or to an effect of the step in focus. Repeated, it visits all effects.
+// Moves the focus to the cause or to an effect of the step in focus. Repeated calls visit all
+// effects.
 function toCause() {
   if (!followed) return;
   const origins = [followed.at, ...(followed.at.together || [])].map((one) => one.origin).filter((one) => one);

@@ -226,7 +226,7 @@ package final class InspectionRecorder: Sendable {
   }
 
   /// Adds an event, as JSON.
-  /// - Returns: Whether the event was added; `false` if it is too large.
+  /// - Returns: Whether the event was added; `false` if the event is too large.
   @discardableResult
   package func append(_ json: [UInt8]) -> Bool { history.withLock { $0.append(json) } }
 

@@ -16,7 +16,7 @@ package final class LiveRecording: PageDataSource {
   private let stateCharts: StateChartReader
   private let orchestratorTracker = Locked(OrchestratorTracker())
   private let lifecycleTracker = Locked(LifecycleTracker())
-  /// The last directory of the topology with its composites; `nil` before the first one.
+  /// The last directory of the topology with its composites; `nil` before the first directory.
   private let lastTopology = Locked<(TopologyDirectory, [(name: String, nodes: [String])])?>(nil)
   private let hasAddedPast = Locked(false)
 
@@ -25,7 +25,7 @@ package final class LiveRecording: PageDataSource {
   /// The interval between two reads of the logs.
   private static let logPause: Duration = .milliseconds(250)
 
-  /// - Parameter target: The topology. If it runs on this host, the target must have a name.
+  /// - Parameter target: The topology. For a topology on this host, the target must have a name.
   package init(_ target: TopologyTarget, name: String, capacity: Int = 64 << 20) {
     self.target = target
     self.name = name
@@ -94,7 +94,7 @@ package final class LiveRecording: PageDataSource {
         ])
     }
     var directory = last.0
-    // Nodes whose orchestrator was killed run on, until another orchestrator adopts them.
+    // Nodes of a killed orchestrator continue to run until another orchestrator adopts them.
     let orphans = target.remote == nil ? orphanedTopology : nil
     let orphanedNodes = Set(orphans?.nodes.map(\.node) ?? [])
     (directory.phase, directory.isRunning) = (orphans == nil ? "down" : "orphaned", false)
@@ -426,8 +426,8 @@ struct LifecycleTracker {
 struct OrchestratorTracker {
   private var last: (pid: Int32, nodePIDs: Set<Int32>)?
 
-  /// Returns a record if the orchestrator is another process than in the last call, and has adopted
-  /// processes of nodes.
+  /// Returns a record if the orchestrator's process has changed since the last call, and the new
+  /// orchestrator has adopted processes of nodes.
   mutating func takeover(in directory: TopologyDirectory, now: Int64) -> JSONValue? {
     let nodePIDs = Set(directory.nodes.compactMap(\.pid))
     defer { last = (directory.pid, nodePIDs) }

@@ -13,11 +13,10 @@ package actor LiveTopology: SnapshotSource {
   private var client: TopologyClient?
   /// For each machine, the names of its states.
   private var stateNamesByMachine: [String: [String]] = [:]
-  /// The snapshot that is being read. All requests that arrive before it is complete share this
-  /// snapshot.
+  /// The snapshot that is being read. Requests that arrive during the read share this snapshot.
   private var pendingSnapshot: Task<TopologySnapshot, Never>?
 
-  /// - Parameter target: The topology. If it runs on this host, the target must have a name.
+  /// - Parameter target: The topology. For a topology on this host, the target must have a name.
   package init(_ target: TopologyTarget, name: String) {
     self.target = target
     self.name = name

@@ -2,8 +2,8 @@ import Glibc
 import PipeMachines
 import PipeSystem
 
-/// Reads the state charts of nodes. The program `orchestrator` finds them: it asks the nodes'
-/// programs for single steps, and the inspector does not contain this search.
+/// Reads the state charts of nodes. To find a chart, the program `orchestrator` asks the node's
+/// program for single steps. The inspector does not contain this search, so it runs `orchestrator`.
 actor StateChartReader {
   private struct Key: Hashable {
     var node: String
@@ -29,7 +29,8 @@ actor StateChartReader {
   init(topology: String) { self.topology = topology }
 
   /// Returns the chart as the command `describe --graph` writes it.
-  /// - Parameter incarnation: The number of the node's process. A new process may run another program.
+  /// - Parameter incarnation: The number of the node's process. A new process may run another
+  ///   program.
   func chart(of node: String, incarnation: UInt64) async throws -> JSONValue {
     let key = Key(node: node, incarnation: incarnation)
     if let task = charts[key] { return try await task.value }
@@ -85,7 +86,7 @@ enum ProgramOutput {
     var (bytes, errorBytes): ([UInt8], [UInt8]) = ([], [])
     var status: Int32 = 0
     while true {
-      // The status comes first: what the program has written before its end can be read after it.
+      // Checks for the end before it reads the output: after the end, the output is complete.
       let ended = waitpid(pid, &status, WNOHANG) == pid
       output.read(into: &bytes)
       errors.read(into: &errorBytes)
@@ -117,7 +118,7 @@ enum ProgramOutput {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, output.writeEnd, 1)
     posix_spawn_file_actions_adddup2(&actions, errors.writeEnd, 2)
-    // The inspector blocks signals that this program must not ignore.
+    // The program must not inherit the signal mask, because the inspector blocks signals.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }

@@ -70,8 +70,8 @@ package struct ConnectionTable<Identity: Hashable> {
 
   package mutating func closed(_ identity: Identity) { entries[identity] = nil }
 
-  /// Returns the sockets of clients whose requests have not arrived in time. They must be shut
-  /// down.
+  /// Returns the sockets of clients whose requests have not arrived in time. The caller must shut
+  /// these sockets down.
   package mutating func overdue(at now: ContinuousClock.Instant) -> [Int32] {
     entries.filter { $0.value.phase == .receiving && now - $0.value.since >= requestTime }
       .keys.compactMap { shutDown(from: $0) }
@@ -97,8 +97,8 @@ package struct ConnectionTable<Identity: Hashable> {
 /// The connections of a server. This class only shuts sockets down. The HTTP library then closes
 /// the connections.
 final class WebConnections: Sendable {
-  /// The table, whose keys are pointers of the HTTP library. It is sendable, since the pointers are
-  /// only compared.
+  /// The table, whose keys are pointers of the HTTP library. The table is sendable, since the
+  /// pointers are only compared.
   private struct Table: @unchecked Sendable { var value: ConnectionTable<OpaquePointer> }
 
   private let table: Locked<Table>

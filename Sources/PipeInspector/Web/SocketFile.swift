@@ -27,8 +27,8 @@ struct SocketFile: Sendable {
     }
     // The system creates the file with the mode of the descriptor.
     fchmod(descriptor, 0o600)
-    // While a socket is bound but does not listen yet, another process that checks for stale
-    // sockets would remove it. The lock prevents this.
+    // Another process that checks for stale sockets would remove a socket that is bound, but does
+    // not listen yet. The lock prevents this.
     let lock = Self.lock(folder)
     defer { if lock >= 0 { close(lock) } }
     try Self.removeStaleSocket(path, &address)

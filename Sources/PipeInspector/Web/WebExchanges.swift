@@ -127,7 +127,7 @@ func handleRequest(
     return .NO
   }
   let exchanges = Unmanaged<WebExchanges>.fromOpaque(owner).takeUnretainedValue()
-  // When the library calls for the first time for a request, it has not read the body yet.
+  // In the first call for a request, the library has not read the body yet.
   guard let pointer = state.pointee else {
     state.pointee = Unmanaged.passRetained(WebExchange(connection)).toOpaque()
     return .YES

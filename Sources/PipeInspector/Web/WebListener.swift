@@ -19,7 +19,8 @@ package struct WebListener: ~Copyable {
   package init(address: String, port: UInt16) throws(WebListenerError) {
     guard var found = SocketAddress(address, port) else { throw .invalidAddress(address) }
     let descriptor = try Descriptor(found.family, on: address)
-    // A server that is restarted can then bind its port while old connections are in TIME_WAIT.
+    // With this option, a restarted server can bind its port while old connections are in
+    // TIME_WAIT.
     var yes: Int32 = 1
     setsockopt(
       descriptor.number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
@@ -49,7 +50,7 @@ package struct WebListener: ~Copyable {
   /// The maximum number of connections that wait to be accepted.
   private static let backlog: Int32 = 16
 
-  /// Moves the descriptor out of the listener. The caller must close it.
+  /// Moves the descriptor out of the listener. The caller must close the descriptor.
   consuming func take() -> Int32 { descriptor.take() }
 
   /// A descriptor that is closed at the end of its lifetime, unless ``take()`` has moved it out.
@@ -172,8 +173,8 @@ package struct ListeningProcess: Hashable, Sendable {
     return nil
   }
 
-  /// Returns how `/proc` shows the descriptors of the sockets that listen at this port: as link
-  /// targets such as `socket:[4711]`.
+  /// Returns the link targets by which `/proc` shows the sockets that listen at this port, such as
+  /// `socket:[4711]`.
   private static func sockets(at port: UInt16) -> Set<String> {
     var sockets: Set<String> = []
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {

@@ -33,9 +33,9 @@ package final class WebServer: Sendable {
   private let daemon = Locked<Daemon?>(nil)
   private let file: SocketFile?
 
-  /// The number of connections that the HTTP library accepts above the limit. They are needed for
-  /// two cases: connections that were shut down but are not closed yet, and new connections while
-  /// all others wait for answers. Clients beyond this number wait to be accepted.
+  /// The number of connections that the HTTP library accepts above the limit. These connections are
+  /// needed in two cases: while connections that were shut down are not closed yet, and while all
+  /// clients wait for answers. Clients beyond this number wait to be accepted.
   private static let extraConnectionCount: UInt32 = 16
 
   /// The server of the HTTP library. Any thread can call it.
@@ -57,8 +57,8 @@ package final class WebServer: Sendable {
     file = listener.file
     let endpoint = listener.endpoint
     let descriptor = listener.take()
-    // The library gets a duplicate of the descriptor: if it fails to start, it is not certain
-    // whether it has closed the descriptor.
+    // The library gets a duplicate of the descriptor: if the start fails, the library may or may
+    // not have closed its descriptor.
     let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     defer { close(descriptor) }
     do {

@@ -107,7 +107,7 @@ extension ManualClock {
     clockState.change { $0.now = max($0.now, time) }
   }
 
-  /// Advances the clock to the next deadline, and wakes one sleeper: the first one with this
+  /// Advances the clock to the next deadline, and wakes one sleeper: the first sleeper with this
   /// deadline.
   /// - Returns: Whether there was a sleeper.
   @discardableResult
@@ -120,7 +120,8 @@ extension ManualClock {
 
   /// Advances the clock from deadline to deadline until no task sleeps on it.
   /// - Parameter limit: The maximum number of wake-ups. When this number is reached, the test
-  ///   fails. Without a limit, this method would never return if a timer always starts again.
+  ///   fails. Without a limit, this method would never return if a timer restarts whenever it
+  ///   fires.
   public func runUntilIdle(
     limit: Int = 10_000, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column
@@ -157,8 +158,8 @@ extension ManualClock {
       """, at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Wakes the first sleeper and advances the clock to its deadline, unless this deadline is later
-  /// than `time`. Returns whether a sleeper was woken.
+  /// Wakes the first sleeper, and advances the clock to the sleeper's deadline. Does nothing if
+  /// this deadline is later than `time`. Returns whether a sleeper was woken.
   private func wakeFirst(until time: Instant?) -> Bool {
     let sleeper = clockState.change { clockState -> Sleeper? in
       guard let first = clockState.sleepers.first, time.map({ first.deadline <= $0 }) ?? true
@@ -170,8 +171,8 @@ extension ManualClock {
     return sleeper != nil
   }
 
-  /// Runs the tasks that are ready, until for several rounds no task has begun to sleep or has
-  /// woken.
+  /// Runs the ready tasks, round by round. Ends after several rounds in which no task has begun to
+  /// sleep, and no sleeper has woken.
   ///
   /// A single round is not enough for a step of a machine. A step consists of several jobs, each of
   /// which makes the next job ready: a job of the effect, of the engine, and of the next effect.

@@ -188,7 +188,7 @@ extension Runtime {
   }
 }
 
-/// A value whose changes tasks can wait for.
+/// A value that lets tasks wait for its changes.
 final class ObservedValue<Value: Sendable>: Sendable {
   private struct Content {
     var value: Value

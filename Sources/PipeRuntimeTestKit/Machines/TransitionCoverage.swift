@@ -19,8 +19,8 @@ import PipeRuntime
 /// ```
 ///
 /// If a machine is defined by a function, as a reducer, feature, model or loadable is, the
-/// collector cannot read the machine's transitions. List them with `expecting:`. If the states are
-/// structs, the name of the state is the name of their type.
+/// collector cannot read the machine's transitions. List the transitions with `expecting:`. If the
+/// states are structs, the name of the state is the name of their type.
 ///
 /// ```swift
 /// let coverage = TransitionCoverage(
@@ -40,7 +40,7 @@ public final class TransitionCoverage<
     var tallies: [TransitionName: Tally]
     /// The counts of transitions that were taken but are not among the known transitions.
     var otherCounts: [TransitionName: Int] = [:]
-    /// The names of the states some of whose `On`s the collector could not read yet.
+    /// The names of the states with at least one `On` that the collector could not read yet.
     var incompleteStates: [String]
   }
 
@@ -211,8 +211,8 @@ extension TransitionCoverage {
   /// Asserts that every transition was taken. Fails if the machine has no transitions, or if an
   /// unexpected transition was taken.
   ///
-  /// Also fails if an exception was taken or is not a transition of the machine, so that
-  /// `exceptions` stays up to date.
+  /// Also fails if one of the `exceptions` was taken or is not a transition of the machine, so that
+  /// the list stays up to date.
   /// - Parameter exceptions: The transitions that do not have to be taken.
   public func assertComplete(
     except exceptions: [TransitionName] = [], fileID: String = #fileID,

@@ -8,7 +8,7 @@ extension XCTStateMachine {
   /// Asserts how the machine responds to a sequence of events.
   ///
   /// If a step fails, the failure is recorded at the line of this step, together with the whole
-  /// scenario. The steps after it do not run.
+  /// scenario. The later steps do not run.
   ///
   /// ```swift
   /// XCTStateMachine(stateMachine).assert(steps: [
@@ -168,7 +168,7 @@ public struct ScenarioStep<
   }
 
   /// Expects that the machine accepts the event, enters `state`, and executes `output` on entering
-  /// it.
+  /// this state.
   public static func on(
     _ event: Event, to state: State, execute output: Output, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -178,8 +178,7 @@ public struct ScenarioStep<
       callSite: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Expects that the first timer to expire has this duration, and that it moves the machine to
-  /// `state`.
+  /// Expects that the first timer to expire has this duration and moves the machine to `state`.
   public static func after(
     _ duration: Duration, to state: State, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -189,8 +188,8 @@ public struct ScenarioStep<
       callSite: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Expects that the first timer to expire has this duration, and that it moves the machine to
-  /// `state`. Also expects that the machine executes `output` on entering this state.
+  /// Expects that the first timer to expire has this duration and moves the machine to `state`.
+  /// Also expects that the machine executes `output` on entering this state.
   public static func after(
     _ duration: Duration, to state: State, execute output: Output, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -200,8 +199,8 @@ public struct ScenarioStep<
       callSite: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Expects that the event causes an internal transition, which changes the state to `state`
-  /// without entering it.
+  /// Expects that the event causes an internal transition: the machine's state becomes `state`, but
+  /// the machine does not enter this state.
   public static func on(
     _ event: Event, staysIn state: State, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column

@@ -258,9 +258,9 @@ extension XCTStateMachine {
     return machine.events(acceptedIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
   }
 
-  /// Reports a failure to the closure of the assertion. If there is none, reports the failure to
-  /// the closure of the initializer, and otherwise to the test library. Does nothing if `failure`
-  /// is `nil`.
+  /// Reports a failure to the closure of the assertion. Without this closure, reports the failure
+  /// to the closure of the initializer. Without either closure, reports the failure to the test
+  /// library. Does nothing if `failure` is `nil`.
   func report(
     _ failure: MachineFailure?, at callSite: AssertionLocation,
     _ reporter: ((String) -> Void)? = nil

@@ -1,8 +1,8 @@
 import Glibc
 import PipeRuntime
 
-/// Detects that a wait makes no progress. For this, it takes samples of this process, and of the
-/// processes of a test's directory or of the directories of all tests in this process.
+/// Detects that a wait makes no progress, by sampling processes: this process, and the processes of
+/// one test's directory or of the directories of all tests in this process.
 struct StallDetector {
   /// The pause between two samples.
   static let samplingInterval: Duration = .milliseconds(200)
@@ -57,12 +57,12 @@ struct Stall: Sendable, CustomStringConvertible {
 
 /// Measures how long a wait makes no progress, from samples of the watched processes.
 ///
-/// Time in which a process computes, or waits for a processor or a disk, does not count. So a wait
-/// takes longer on a busy host, but does not reach the limit because of it.
+/// Time in which a process computes, or waits for a processor or a disk, does not count. So on a
+/// busy host, a wait takes longer, but does not reach the limit.
 package struct StallClock {
   /// The resources that the watched threads have used since the previous sample.
   package struct Sample: Hashable, Sendable {
-    /// The time since the previous sample, on a clock that also advances while the machine is
+    /// The time since the previous sample, on a clock that also advances while the host is
     /// suspended.
     package var elapsed: Duration
     /// The processor time of all threads together.
@@ -98,12 +98,12 @@ package struct StallClock {
   let stallLimit: Duration
   package private(set) var breakdown = TimeBreakdown()
 
-  /// The maximum time that one sample adds to the time without progress. If more time has passed
-  /// since the previous sample, the sampling itself was delayed by busy processors.
+  /// The maximum time without progress that one sample can add. If more time has passed since the
+  /// previous sample, busy processors have delayed the sampling itself.
   static let maximumSampleDuration: Duration = .milliseconds(500)
-  /// The allowance that is added to ten times the stall limit for the maximum processor time of all
-  /// processes. If they use more, a process is probably in an endless loop, so the wait counts as
-  /// stalled.
+  /// The constant part of the limit for the total processor time. The limit is ten times the stall
+  /// limit, plus this allowance. If the processes use more time, one of them is probably in an
+  /// endless loop, so the wait counts as stalled.
   static let cpuTimeAllowance: Duration = .seconds(60)
 
   package init(limit: Duration) { self.stallLimit = limit }

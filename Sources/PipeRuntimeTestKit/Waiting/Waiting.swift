@@ -19,7 +19,7 @@ enum WaitResult<Value> {
 
 extension WaitResult: Sendable where Value: Sendable {}
 
-/// Calls `attempt` repeatedly, until it returns an answer, or until there is no progress for
+/// Calls `attempt` repeatedly, until `attempt` returns an answer, or until there is no progress for
 /// `limit`.
 /// - Parameters:
 ///   - limit: The maximum time without progress. Time in which this process or a process of the
@@ -43,9 +43,9 @@ func pollUntilStalled<Answer>(
   }
 }
 
-/// Calls `attempt` repeatedly, like ``pollUntilStalled(every:within:of:isolation:_:)``. If there is no answer,
-/// writes the reason to standard error and returns `nil`. For tests that handle a missing answer
-/// themselves.
+/// Calls `attempt` repeatedly, like ``pollUntilStalled(every:within:of:isolation:_:)``. If there is
+/// no answer, writes the reason to standard error and returns `nil`. For tests that handle a
+/// missing answer themselves.
 package func poll<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,

@@ -2,7 +2,8 @@ import Glibc
 import PipeMachines
 import PipeSystem
 
-/// A file with a key pair, which only its owner may read: `{"public":KEY,"secret":KEY}`.
+/// A file that contains a key pair: `{"public":KEY,"secret":KEY}`. Only the owner may read the
+/// file.
 ///
 /// The key file of a topology's clients also says which orchestrator the pair is for: see
 /// ``ControlAddress``. Other members of the JSON object are ignored.
@@ -29,7 +30,7 @@ package enum KeyFile {
       let secret = pair.withSecret { String(decoding: $0, as: UTF8.self) }
       let text = try JSONRecord.encode(
         Contents(public: pair.publicKey.text, secret: secret, control: control))
-      // A file left by an earlier writer may be readable by other users.
+      // Removes a file of an earlier writer, because other users may be able to read that file.
       guard unlink(new) == 0 || errno == ENOENT else {
         throw SystemError("unlink", on: new, code: errno)
       }

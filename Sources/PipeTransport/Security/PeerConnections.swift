@@ -5,8 +5,8 @@ import Glibc
 ///
 /// libzmq cannot disconnect a peer from a bound socket, so the gate shuts down libzmq's descriptor.
 /// libzmq may have closed the descriptor, and a new connection may have the same descriptor now. So
-/// the gate first checks whether the descriptor still has the stored remote address. A peer whose
-/// connection is nevertheless shut down by mistake reconnects.
+/// the gate first compares the descriptor's remote address with the stored address. If a connection
+/// is nevertheless shut down by mistake, its peer reconnects.
 struct PeerConnections {
   /// The descriptor of a connection, and the remote address that the connection has.
   private struct ConnectionEnd: Equatable {

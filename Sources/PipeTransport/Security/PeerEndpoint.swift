@@ -35,7 +35,8 @@ package struct PeerEndpoint: Sendable {
 }
 
 extension Socket {
-  /// Connects to a peer with the endpoint's keys. Other connections of the socket may use other keys.
+  /// Connects to a peer with the endpoint's keys. Other connections of the socket may use other
+  /// keys.
   package func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
     try peerEndpoint.connect(self)
   }

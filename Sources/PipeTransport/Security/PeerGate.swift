@@ -29,8 +29,8 @@ package final class PeerGate {
     self.reportRefusal = report
   }
 
-  /// Allows the peer with this key to connect and to use the routing ids `routingIDs`. They replace the
-  /// routing ids of an earlier call.
+  /// Allows the peer with this key to connect and to use the routing ids `routingIDs`. They replace
+  /// the routing ids that an earlier call has allowed.
   /// - Returns: Whether the peer may connect; `false` for a revoked key, which stays revoked.
   @discardableResult
   package func allow(_ key: PublicKey, as routingIDs: ZapPolicy.AllowedRoutingIDs) -> Bool {
@@ -74,7 +74,8 @@ package final class PeerGate {
   /// - Parameter name: The message's routing id; `nil` if the socket's type has no routing ids.
   func admits(_ message: inout zmq_msg_t, as name: [UInt8]?) -> Bool {
     guard let user = zmq_msg_gets(&message, Self.userProperty) else {
-      // A message from within this process has no address. All other messages must follow a handshake.
+      // A message from within this process has no address. All other messages must follow a
+      // handshake.
       guard zmq_msg_gets(&message, Self.addressProperty) != nil else { return true }
       drop(&message, .keyNotAllowed, nil)
       return false

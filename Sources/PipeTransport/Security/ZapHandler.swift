@@ -1,6 +1,7 @@
 import PipeWire
 
-/// Answers libzmq's authentication requests during handshakes, on the loop that owns the bound sockets.
+/// Answers libzmq's authentication requests during handshakes, on the loop that owns the bound
+/// sockets.
 ///
 /// A context has one handler. The handler passes each request to the ``PeerGate`` of the socket's
 /// domain.

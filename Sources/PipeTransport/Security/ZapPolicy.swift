@@ -6,11 +6,12 @@ import PipeWire
 package struct ZapPolicy: Sendable {
   /// The routing ids that a peer may use.
   package enum AllowedRoutingIDs: Hashable, Sendable {
-    /// The listed names, as bytes.
+    /// The listed routing ids, as bytes.
     case only(Set<[UInt8]>)
-    /// All names except the names of pipes, coordinators and nodes.
+    /// All routing ids except the names of pipes, coordinators and nodes.
     case clientNames
-    /// The listed names and the names of clients, for a monitor: a monitor is both a node and a client.
+    /// The listed routing ids and all routing ids of `clientNames`, for a monitor: a monitor is
+    /// both a node and a client.
     case clientNamesAnd(Set<[UInt8]>)
 
     package static func only(_ routingIDs: String...) -> AllowedRoutingIDs {
@@ -41,7 +42,7 @@ package struct ZapPolicy: Sendable {
     case admitted
     /// The peer may not use this routing id.
     case foreignName
-    /// The key was revoked since its handshake.
+    /// The key was revoked after the handshake.
     case revoked
   }
 
@@ -56,14 +57,14 @@ package struct ZapPolicy: Sendable {
   /// The revoked keys, oldest first.
   private var revokedKeys: [PublicKey] = []
 
-  /// The number of revoked keys to remember. Keys revoked earlier count as unknown, and are also
-  /// rejected.
+  /// The number of revoked keys to remember. Older revoked keys count as unknown keys, and are
+  /// therefore rejected as well.
   package static let maximumRevokedKeyCount = 1024
 
   package init() {}
 
-  /// Allows the peer with this key to connect and to use the routing ids `routingIDs`. They replace the
-  /// routing ids of an earlier call.
+  /// Allows the peer with this key to connect and to use the routing ids `routingIDs`. They replace
+  /// the routing ids that an earlier call has allowed.
   /// - Returns: Whether the peer may connect; `false` for a revoked key, which stays revoked.
   @discardableResult
   package mutating func allow(_ key: PublicKey, as routingIDs: AllowedRoutingIDs) -> Bool {

@@ -27,7 +27,7 @@ package enum CaseArgument {
     return value
   }
 
-  /// Returns the reason why a JSON value is not a label, or a label with fields.
+  /// Returns the reason why a JSON value is neither a label nor a label with fields.
   private static func mismatchReason(_ value: JSONValue) -> String {
     guard case .object(let members) = value else { return "not an object" }
     if members.isEmpty { return "the object has no label" }

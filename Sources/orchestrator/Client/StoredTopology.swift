@@ -58,8 +58,7 @@ extension TopologyDirectory {
   }
 }
 
-/// Finds the topology that a command line selects. For verbs that can also be used when the
-/// topology is not running.
+/// Finds the topology that a command line selects, whether or not the topology is running.
 enum StoredTopology {
   /// Returns the directories of the topology with this name, which does not have to be running.
   /// Without a name, returns the directories of the only running topology or, if no topology is
@@ -71,8 +70,7 @@ enum StoredTopology {
   ) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()
     let known = FileSystem.entryNames(of: roots.state).filter { name in
-      // On hosts other than the orchestrator's, the directory of a topology may contain only
-      // journals.
+      // On a host without the orchestrator, the directory of a topology may contain only journals.
       (try? RuntimeDirectories(topology: name, roots: roots))
         .map { FileSystem.isDirectory($0.logs) || FileSystem.isDirectory($0.journals) } ?? false
     }

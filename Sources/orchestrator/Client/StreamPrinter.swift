@@ -116,8 +116,8 @@ package struct InitialStateCollector: Sendable {
 
 /// Reads a stream one element at a time, on a thread that also waits for other descriptors.
 ///
-/// Only one thread may use a reader. The reader requests an element only after it has returned the
-/// previous element. So the stream buffers the changes, and counts the changes that are missed.
+/// Only one thread may use a reader. The reader requests one element at a time. Between requests,
+/// the stream itself buffers the changes, and counts the changes that are missed.
 final class BlockingStreamReader<Changes: AsyncSequence & Sendable>
 where Changes.Element: Sendable, Changes.Failure == Never {
   enum ReadResult {

@@ -38,8 +38,8 @@ package enum Shell: String, CaseIterable, Sendable {
 /// The kinds of words that a completion script gets by running `orchestrator`.
 enum CompletionSource {
   case topologies
-  /// The nodes of the topology that the command line names. If the command line names no topology,
-  /// the nodes of its topology file.
+  /// The nodes of the topology that the command line names. If the command line names only a
+  /// topology file, the nodes in this file.
   case nodes
   /// The events of the node that the command line names before the event.
   case events
@@ -72,7 +72,8 @@ extension ValueKind {
     }
   }
 
-  /// The kind of words that `orchestrator` lists for this kind of value; `nil` if it lists none.
+  /// The kind of words that a completion script requests from `orchestrator` for this kind of
+  /// value; `nil` if the script requests none.
   var completionSource: CompletionSource? {
     switch self {
     case .topology: .topologies

@@ -108,8 +108,8 @@ struct ZshCompletion {
   }
 
   private func quoted(_ text: String) -> String {
-    // The commands in the text must run when the user requests completion, so the text is quoted
-    // with double quotes.
+    // Text that contains a command, `$(…)`, is in double quotes. So the shell runs the command only
+    // when the user requests completion.
     let isDynamic = text.contains("$(")
     guard !isDynamic else { return "\"\(text)\"" }
     return "'"

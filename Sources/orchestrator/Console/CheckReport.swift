@@ -193,13 +193,13 @@ struct DeploymentReport {
     }
   }
 
-  /// Checks the file against this machine and the topologies that are deployed with the file.
+  /// Checks the file against this host and the topologies that are deployed with the file.
   mutating func check(for reports: [CheckReport]) throws(SystemError) {
     let topologies = reports.compactMap(\.topology)
     try check(for: topologies.count == reports.count ? topologies : nil)
   }
 
-  /// Checks the file against this machine and the topology that will be deployed.
+  /// Checks the file against this host and the topology that will be deployed.
   /// - Parameter topology: The topology; `nil` if it could not be read.
   mutating func check(for topology: Topology?) throws(SystemError) {
     try check(for: topology.map { [$0] })

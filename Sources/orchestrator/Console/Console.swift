@@ -17,9 +17,9 @@ package final class Console {
   package let isTerminal: Bool
   /// Whether stdout is a terminal whose lines can be redrawn.
   package let canRedraw: Bool
-  /// Colours and times for stdout.
+  /// The style of the text on stdout.
   package private(set) var style: Style
-  /// Colours for stderr.
+  /// The style of the text on stderr.
   package private(set) var errorStyle: Style
   private let outputDescriptor: Int32
   private let errorDescriptor: Int32
@@ -27,7 +27,7 @@ package final class Console {
   /// The queues that write the output after ``detach()``, by descriptor.
   private var queues: [Int32: OutputQueue] = [:]
 
-  /// How long the command waits at its end while the reader of the output reads nothing.
+  /// The maximum time that a command waits at its end for a reader that reads no output.
   ///
   /// After this time, the remaining output is dropped.
   package static let drainTimeout: Duration = .seconds(2)
@@ -221,7 +221,7 @@ package final class Console {
       switch errno {
       case EINTR: continue
       case EAGAIN:
-        // Another process that shares the terminal has made it non-blocking.
+        // Another process that shares the terminal has set `O_NONBLOCK`.
         var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&item, 1, -1)
       case EPIPE: throw ConsoleClosedError()
@@ -295,7 +295,8 @@ package struct Style: Hashable, Sendable {
 }
 
 extension Style {
-  /// Returns one line for each root cause, with the command that helps; or `all well`.
+  /// Returns one line for each root cause, with the command that helps. If there is no root cause,
+  /// returns the line `all well`.
   func lines(
     of health: TopologyHealth, topology: String, includingNotes: Bool = false
   ) -> [String] {

@@ -9,7 +9,7 @@ struct LineWriter {
   private let width: Int
   private var lineCount = 0
   private var records: [JSONValue] = []
-  /// For each node, the transactions in doubt that its last line showed.
+  /// For each node, the transactions in doubt that the last line about the node showed.
   private var inDoubtByNode: [String: [InDoubtTransaction]] = [:]
 
   init(nodes: [NodeInformation], format: OutputFormat, limit: Int) {
@@ -101,8 +101,8 @@ package struct FollowedMessage: Hashable, Sendable {
 
 /// Finds lost messages by gaps in the message numbers.
 package struct LostMessageDetector: Sendable {
-  /// A sequence of numbers in which gaps are found: the numbers of one process's steps, or of one
-  /// stream's events.
+  /// A sequence of consecutive numbers: the numbers of the steps of one process, or of the events
+  /// of one stream.
   private enum MessageSequence: Hashable, Sendable {
     case process(String, UInt64)
     case stream(String, UInt64)
@@ -171,8 +171,8 @@ extension FollowedMessage {
 }
 
 extension NodeStep {
-  /// Returns whether the step is a step of one of these nodes or instances. Skipped steps of a node
-  /// may be steps of each of its instances.
+  /// Returns whether the message is about one of these nodes or instances. A message about skipped
+  /// steps does not say which instances took them, so the result is `true`.
   func isAbout(_ names: Set<String>) -> Bool {
     names.contains(node) || names.contains(name) || skipped != nil
   }

@@ -31,7 +31,7 @@ package struct PipeSnapshot: Hashable, Sendable {
   /// The number of events that were sent but are not applied yet.
   package var underWayCount: UInt64? { sendingEnd?.underWay }
 
-  /// A few words that say why events are not delivered; empty if there is no such reason.
+  /// The reason why events are not delivered, in a few words; empty if there is no such reason.
   package var stallReason: String {
     let ends = [("sender", sender), ("receiver", receiver)].compactMap { end, node -> String? in
       guard let node else { return "\(end) unknown" }
@@ -131,7 +131,7 @@ extension TopologyDirectory {
   }
 }
 
-/// The numbers of events per second that a pipe's sender sends and its receiver applies.
+/// The rates at which a pipe's sender sends events and the pipe's receiver applies events.
 ///
 /// The rates are computed from two readings of the counters at both ends of the pipe.
 package struct PipeRate: Hashable, Sendable {

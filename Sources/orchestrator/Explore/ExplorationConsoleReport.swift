@@ -134,8 +134,8 @@ extension CounterexampleTable.Row {
       }
   }
 
-  /// Returns ` by NODE` if another node than the intended receiver refuses the event; otherwise, an
-  /// empty text.
+  /// Returns ` by NODE` if a node other than `actingNode` refuses the event; otherwise, an empty
+  /// text.
   private static func refusingNodeSuffix(_ node: String?, besides actingNode: String) -> String {
     guard let node, node != actingNode else { return "" }
     return " by \(node)"

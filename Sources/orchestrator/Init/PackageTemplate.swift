@@ -212,8 +212,8 @@ package struct PackageFolder: Sendable {
     }
   }
 
-  /// Creates a hidden folder next to the target folder, and therefore in the same file system. Only
-  /// this process uses the hidden folder.
+  /// Creates a hidden folder that only this process uses. The folder is next to the target folder,
+  /// so that it can be renamed to the target: a rename must stay within one file system.
   private func makeTemporaryFolder() throws(InitError) -> String {
     do {
       return try FileSystem.makeTemporaryDirectory(parent + "/.init-")

@@ -29,8 +29,8 @@ struct BackgroundRun {
     guard let executable = OwnProcess.executablePath else {
       throw CommandError("cannot determine the path of this executable")
     }
-    // If a node starts this run, the run must not be mistaken for a helper of the node, which would
-    // end together with the node.
+    // The helpers of a node end together with the node. So if a node starts this run, the run must
+    // not be mistaken for a helper of the node.
     let environment = ProcessEnvironment.current.filter { $0.key != HelperProcesses.markerVariable }
     var child = try ChildProcess.spawn(
       ChildCommand(

@@ -28,7 +28,7 @@ package struct RunLogRecord: Hashable, Sendable {
   /// The node; `nil` if the line is about the topology.
   package var node: String?
   package var incarnation: UInt64?
-  /// The stream to which the node has written the line; `nil` if the orchestrator writes it.
+  /// The stream to which the node has written the line; `nil` for a line of the orchestrator.
   package var stream: LogStream?
   package var message: String
   /// The version of the node's state, if the line reports a state.
@@ -48,8 +48,8 @@ package struct RunLogRecord: Hashable, Sendable {
     return "\(node ?? topology): \(message)"
   }
 
-  /// The line as text for the journal of systemd, which reads the priority from the beginning of the
-  /// line; see sd-daemon(3).
+  /// The line as text for the journal of systemd, which reads the priority from the beginning of
+  /// the line; see sd-daemon(3).
   package var journalText: String { "<\(level.priority)>\(text)" }
 
   /// The line as JSON. Unknown values are omitted.
@@ -80,7 +80,7 @@ extension RunLogRecord.Level {
     }
   }
 
-  /// Makes the level of a line that a node has written, from the prefix of the line.
+  /// Derives the level of a line that a node has written from the prefix of the line.
   package init(ofLine text: String) {
     self =
       text.hasPrefix(NodeLogPrefix.error)
@@ -90,8 +90,8 @@ extension RunLogRecord.Level {
 
 /// Whether standard output is connected to the journal of systemd.
 package enum SystemJournal {
-  /// - Parameter environment: The variables of this process. `JOURNAL_STREAM` contains the device and
-  ///   inode of the journal's stream.
+  /// - Parameter environment: The variables of this process. `JOURNAL_STREAM` contains the device
+  ///   and inode of the journal's stream.
   package static func isConnected(
     to descriptor: Int32 = STDOUT_FILENO, environment: [String: String] = ProcessEnvironment.current
   ) -> Bool {

@@ -132,7 +132,7 @@ final class RunReporter: Supervisor.Reporter {
   private func write(_ record: RunLogRecord) {
     var record = record
     record.incarnation = record.node.flatMap { incarnations[$0] }
-    // The logs of nodes contain their output and the reports about them.
+    // Only lines about the topology go to this log. Each node has its own log for its lines.
     if record.node == nil { _ = log?.write([record.text], from: .note) }
     guard !isOutputClosed else { return }
     do {

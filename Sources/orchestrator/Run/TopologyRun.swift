@@ -14,7 +14,7 @@ struct TopologyRun {
     /// started its first thread.
     case screen(SignalDescriptor)
 
-    /// Returns `screen` if the terminal supports it; otherwise, plain lines.
+    /// Returns `screen` if the terminal can show the screen; otherwise, `plain`.
     static func onTerminal(_ console: Console) throws -> Display {
       guard console.canRedraw, console.canPrompt else { return .plain }
       return .screen(try SignalDescriptor(ScreenRun.signals))
@@ -31,7 +31,7 @@ struct TopologyRun {
   var name: String?
   /// The deployment file; `nil` if all nodes are on one host.
   var deployment: String?
-  /// The directory of the keys. Like ``address``, it is used only if agents start the processes.
+  /// The directory of the keys. Used, like ``address``, only if agents start the processes.
   var keyDirectory: String?
   var address: String?
   /// The nodes to start; all nodes if the list is empty.
@@ -101,8 +101,8 @@ struct TopologyRun {
       throw TopologyClientError.unknownNode(unknown, known: plan.commandNames)
     }
     try plan.raiseOpenFileLimit()
-    // These checks must be made before the lock is acquired, because acquiring the lock overwrites
-    // the record of the files that the former run used.
+    // Acquiring the lock overwrites the record of the files that the former run used. So these
+    // checks must be made before the lock is acquired.
     if deployment == nil { try checkNoDeployedOrphan(in: directories) }
     try checkNoMisplacedNode(plan, in: directories)
     let lock = try TopologyLock.acquire(directories, file: file, deployment: deployment)
@@ -141,7 +141,8 @@ struct TopologyRun {
     }
   }
 
-  /// Creates the directory of a recorded run, or continues the run of the same file in it.
+  /// Creates the directory of a recorded run. If the directory already contains a run of the same
+  /// file, continues that run.
   /// - Returns: The absolute path of the directory.
   private func beginRecording(in directory: String, of loaded: LoadedTopology) throws -> String {
     let path = FileSystem.absolutePath(directory)
@@ -201,7 +202,8 @@ struct TopologyRun {
     }
   }
 
-  /// Throws an error if a node may still be running on a host where this run could not end it.
+  /// Throws an error if a node may still be running on a host where this run could not end the
+  /// node.
   private func checkNoMisplacedNode(_ plan: LaunchPlan, in directories: RuntimeDirectories) throws {
     guard RunningTopology.find(directories) == nil,
       let (node, host) = plan.misplacedNode(among: ProcessRecord.all(in: directories))
@@ -287,8 +289,9 @@ struct TopologyRun {
   }
 
   /// Moves the instances of the nodes whose number of shards has changed.
-  /// - Returns: The topology with the former number of shards of a node whose former shards must
-  ///   start again, because they have not delivered all of their events; otherwise `nil`.
+  /// - Returns: `nil` if all instances could be moved. If a node's former shards still have events
+  ///   to deliver, these shards must start again: returns the topology with the node's former
+  ///   number of shards.
   private func topologyAfterMoves(
     _ loaded: LoadedTopology, _ plan: LaunchPlan, _ reporter: any Supervisor.Reporter
   ) throws -> LoadedTopology? {
@@ -307,8 +310,8 @@ struct TopologyRun {
     }
   }
 
-  /// Ends the helper processes of nodes that ended when the former orchestrator was killed, or
-  /// later.
+  /// Ends the helper processes of nodes that the former orchestrator started and that have ended
+  /// since.
   private func endHelpers(
     of former: [ProcessRecord], _ survivors: [Survivor], in directories: RuntimeDirectories
   ) {

@@ -34,7 +34,8 @@ package struct NodeHistory: Hashable, Sendable {
   /// Adds a state, unless the step that leads to this state was already added: the step has more
   /// details.
   package mutating func take(_ change: StateChange) {
-    // The steps of instances say more than the number of instances in each state.
+    // If the last entry is a step of an instance, states of the node are not added: they contain
+    // only the number of instances in each state.
     guard !change.isRepeated, !change.isIntermediate, entries.last?.instance == nil,
       isNew(change.incarnation, change.version)
     else {
@@ -72,7 +73,7 @@ package struct NodeHistory: Hashable, Sendable {
     } else if let insertionIndex = entries.firstIndex(where: {
       ($0.incarnation, $0.version) > (step.incarnation, step.version)
     }) {
-      // A later state has arrived before this step, so this step was counted as missing.
+      // A later state has arrived before this step, so this step was counted as missed.
       if entries[insertionIndex].missedCount > 0 { entries[insertionIndex].missedCount -= 1 }
       entries.insert(entry, at: insertionIndex)
     }

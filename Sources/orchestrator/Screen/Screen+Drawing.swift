@@ -1,7 +1,7 @@
 import PipeRuntime
 
 extension Screen {
-  /// All lines of the terminal, as the page was last laid out.
+  /// All lines of the terminal, according to the last layout of the page.
   var lines: [StyledLine] {
     let bodyHeight = max(0, size.rows - Self.fixedLineCount)
     var body: [StyledLine]

@@ -42,7 +42,8 @@ extension Screen {
     let first = Self.firstLine(
       after: key, firstLine: window.lowerBound, lineCount: names.count, height: height)
     guard let first, let selected = selection.selectedRow(in: names) else { return [] }
-    // The first and then the last line of the wanted part become visible.
+    // Selects the first and then the last line of the wanted part, so that the whole part becomes
+    // visible.
     selection.move(by: first - selected, in: names, height: height)
     selection.move(by: min(height, names.count - first) - 1, in: names, height: height)
     selections[.graph] = selection
@@ -177,7 +178,7 @@ extension Screen {
     return []
   }
 
-  /// The columns of the list with the focus; `nil` if it cannot be sorted.
+  /// The columns of the list with the focus; `nil` if this list cannot be sorted.
   private var sortedColumns: [Table.Column]? {
     let columns = lists.first { $0.part == focus }?.list.columns ?? []
     return columns.isEmpty || focus == .events ? nil : columns
@@ -185,7 +186,7 @@ extension Screen {
 
   private mutating func sort() -> [Action] {
     guard let columns = sortedColumns else { return showError("this list cannot be sorted") }
-    // The bars of recent rates have no order.
+    // The column TREND contains bars, by which the list cannot be sorted.
     let order = ScreenOrder.next(
       after: orders[focus], columns: columns.count { $0.heading != "TREND" })
     orders[focus] = order

@@ -72,8 +72,8 @@ extension Screen {
     return list
   }
 
-  /// Returns the drawing of the topology. It is not made for each frame, because it takes longer
-  /// than all other lists.
+  /// Returns the drawing of the topology. The drawing is reused for a short time, because making a
+  /// drawing takes longer than making all other lists.
   private mutating func graph(_ columns: Int) -> ScreenList {
     let now = shownData.now
     if let drawing, drawing.columns == columns, now - drawing.time < Self.drawingLifetime,
@@ -86,8 +86,8 @@ extension Screen {
     return list
   }
 
-  /// The receiver of an event or a request: the page's subject or, if the page has none, the
-  /// selected row.
+  /// The node or composite to which an event or a request is sent: the subject of the page or, if
+  /// the page has no subject, the selected row. For a pipe, the receiver of the pipe.
   var target: String? {
     switch subject {
     case .node(let name): return name
@@ -134,14 +134,14 @@ package struct NamedSelection: Hashable, Sendable {
   /// The name of the selected row; `nil` before a row is selected, and while the selection follows
   /// the newest row.
   private var name: String?
-  /// The position that the selected row had when it was last in the list.
+  /// The last known position of the selected row.
   private var lastPosition = 0
   private var firstVisibleRow = 0
 
   package init(newest: NewestPosition = .nowhere) { self.newestPosition = newest }
 
-  /// Returns the index of the selected row; `nil` if the list is empty. If the selected row is no
-  /// longer in the list, returns the row that is now at its position.
+  /// Returns the index of the selected row; `nil` if the list is empty. If the selected row was
+  /// removed from the list, returns the index at which the row was, or the index of the last row.
   package func selectedRow(in names: [String]) -> Int? {
     guard !names.isEmpty else { return nil }
     guard let name else { return newestPosition == .last ? names.count - 1 : 0 }
@@ -181,8 +181,8 @@ package struct NamedSelection: Hashable, Sendable {
   }
 
   /// Handles a key that moves the selection.
-  /// - Returns: Whether the key is a key that moves a selection. Also `true` if this selection is
-  ///   already at the end of the list.
+  /// - Returns: Whether the key moves selections. The result is also `true` if this selection is
+  ///   already at the end of the list, and therefore stays there.
   package mutating func press(_ key: Key, in names: [String], height: Int) -> Bool {
     switch key {
     case .up, .character("k"): move(by: -1, in: names, height: height)

@@ -260,7 +260,7 @@ package struct Screen: Sendable {
     return [.ask(.enabled(of: name))]
   }
 
-  /// Returns the request for the contents of the page with dead letters or of the graph, if it is
+  /// Returns the request for the dead letters or for the graph on the page; `nil` if no request is
   /// due now.
   private mutating func dueListRequest() -> Action? {
     if parts.contains(.deadLetters), !isRequestingDeadLetters {

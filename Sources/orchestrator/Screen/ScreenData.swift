@@ -18,11 +18,11 @@ package struct ScreenData: Sendable {
 
   /// The last received directory; `nil` until the orchestrator has answered.
   package private(set) var directory: TopologyDirectory?
-  /// The reason why the orchestrator does not answer; `nil` if it does.
+  /// The reason why the orchestrator does not answer; `nil` if the orchestrator answers.
   package var noAnswerReason: String?
   /// The current time. Unit: nanoseconds since 1970.
   package var now: Int64 = 0
-  /// When the topology was started. Unit: nanoseconds since 1970.
+  /// The time at which the topology was started. Unit: nanoseconds since 1970.
   package var startedAt: Int64?
   private var latestStates = LatestStates()
   package private(set) var trendsByNode: [String: NodeTrend] = [:]

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// An order of the rows of a list: by a column of its table.
+/// A sort order for the rows of a list: one column of the list's table, and a direction.
 package struct ScreenOrder: Hashable, Sendable {
   /// The index of the column.
   package var column: Int
@@ -12,8 +12,8 @@ package struct ScreenOrder: Hashable, Sendable {
     self.isReversed = isReversed
   }
 
-  /// Returns the order by the next column; `nil` after the last column, for the order of the
-  /// topology.
+  /// Returns the order by the next column. After the last column, returns `nil`, which means the
+  /// order of the topology.
   package static func next(after order: ScreenOrder?, columns: Int) -> ScreenOrder? {
     let column = order.map { $0.column + 1 } ?? 0
     return column < columns ? ScreenOrder(column: column) : nil
@@ -25,8 +25,8 @@ package struct ScreenOrder: Hashable, Sendable {
     case text(String)
   }
 
-  /// Numbers are sorted with the largest first, texts alphabetically, and phases with the worst
-  /// first.
+  /// Returns whether the usual order of a column is descending. Numbers and fill levels start with
+  /// the largest value. Texts start with A, and phases start with the worst phase.
   private static func isDescending(_ column: Table.Column) -> Bool {
     column.alignment == .right || column.heading == "FILL"
   }

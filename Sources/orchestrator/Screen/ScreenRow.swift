@@ -59,8 +59,8 @@ extension NodeInformation {
   /// The full pipes that prevent a running node from accepting events.
   var fullPipes: [String] { isRunning ? status?.blocked ?? [] : [] }
 
-  /// The phase that the screen shows. A running node with a full pipe is shown as blocked, and a
-  /// node that does not know the decision of its coordinator as in doubt.
+  /// The phase that the screen shows. A running node with a full pipe is shown as blocked. A
+  /// running node that does not know the decision of its coordinator is shown as in doubt.
   var shownPhase: String {
     guard fullPipes.isEmpty else { return "blocked" }
     return isRunning && !doubts.isEmpty ? "in doubt" : phase
@@ -112,7 +112,7 @@ extension ScreenData {
     return node.shownPhase == "running" ? [] : [.dim]
   }
 
-  /// Returns the colour of a node with a problem, or of a phase that passes; `nil` for other nodes.
+  /// Returns the colour of a node with a problem or in a temporary phase; `nil` for other nodes.
   private static func color(of node: NodeInformation) -> TerminalColor? {
     switch node.shownPhase {
     case "running": node.status.map { $0.deadLetters > 0 } == true ? .yellow : nil
@@ -194,7 +194,7 @@ extension ScreenRow {
   /// The number of columns for the name of the node at the start of a log line.
   private static let nodeWidth = 12
 
-  /// - Parameter name: The number of the line among all received log lines.
+  /// - Parameter name: The identifier of the row: the number of the line among all received lines.
   init(log entry: LogEntry, name: String) {
     let node = entry.node.cut(to: Self.nodeWidth).padded(to: Self.nodeWidth)
     let text = StyledLine(entry.text)

@@ -171,8 +171,8 @@ final class ScreenShell {
     case .success(let directory):
       do { _ = try directory.nodes(named: nodes) } catch { return end(.failed(error)) }
       handle(.directory(directory))
-      // While the process was in the background, it could not use the terminal. It may be in the
-      // foreground now.
+      // If this process was in the background, it could not use the terminal. Now the process may
+      // be in the foreground.
       if !terminal.isStarted { start(by: terminal.start) }
       watch(directory)
     case .failure(TopologyClientError.notAnswering) where screen.data.directory != nil:
@@ -253,8 +253,8 @@ final class ScreenShell {
     }
   }
 
-  /// Handles the elements of a stream on the loop. Each element is handled before the next one is
-  /// requested, so the stream itself buffers its elements.
+  /// Handles the elements of a stream on the loop. Each element is handled before the next element
+  /// is requested, so the stream itself buffers its elements.
   private func stream<Values: AsyncSequence & Sendable>(
     _ open: @escaping @Sendable () async throws -> Values,
     then take: @escaping @Sendable (ScreenShell, Values.Element) -> Void

@@ -1,8 +1,8 @@
 import PipeRuntime
 import PipeSupervision
 
-/// Reports the state of a run to the service manager: when its nodes are running, when it stops, and
-/// that its loop still works.
+/// Reports the state of a run to the service manager: whether the nodes are running, whether the
+/// run stops, and that the supervising loop still works.
 ///
 /// Each notification contains the whole state, so that a lost notification has no lasting effect.
 final class ServiceNotifier {

@@ -24,7 +24,7 @@ package struct ServiceUnit: Hashable, Sendable {
   /// Returns the name of the unit for a topology, such as `piperuntime@elevator.service`.
   package static func name(of topology: String) -> String { "piperuntime@\(topology).service" }
 
-  /// The text of the template unit. Its instances are topologies, by name.
+  /// The text of the template unit. Each instance of the template has the name of a topology.
   package var template: String {
     let file = "%E/piperuntime/%i.yaml"
     let command = Self.quoted(program)
@@ -71,7 +71,7 @@ package struct ServiceUnit: Hashable, Sendable {
 
     """
 
-  /// The topology of an instance, and the user of the instance.
+  /// An instance of the template unit: a topology that runs as a service.
   package struct Instance: Hashable, Sendable {
     /// The topology's name.
     package var topology: String

@@ -126,7 +126,7 @@ struct Check: Verb {
     return reports.allSatisfy(\.canReadJournals) ? .success : .failure
   }
 
-  /// Returns the lines about the files without errors.
+  /// Returns the output lines for the files that have no errors.
   private func lines(of reports: [CheckReport], _ deployment: DeploymentReport?) -> [String] {
     var lines: [String] = []
     for report in reports where report.isValid {

@@ -370,7 +370,7 @@ struct CompositeDescribeReport {
     }
   }
 
-  /// The events that one node accepts on its own, with this node, such as `close  door`.
+  /// Each event that a node accepts on its own, with the name of this node, such as `close  door`.
   private var ownEvents: [String] {
     let width = composite.nodesByOwnEvent.keys.map(\.count).max() ?? 0
     return composite.nodesByOwnEvent.sorted { $0.key < $1.key }

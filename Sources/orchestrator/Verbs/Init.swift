@@ -123,7 +123,8 @@ package struct NextSteps: Hashable, Sendable {
   }
 }
 
-/// How this orchestrator was started. This determines how a user can start it in other folders.
+/// The command, the executable and the working directory with which this orchestrator was started.
+/// They determine how a user can start the orchestrator in other folders.
 package struct OrchestratorInvocation: Hashable, Sendable {
   /// The first word of the command line.
   package var commandName: String

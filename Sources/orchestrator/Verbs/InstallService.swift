@@ -146,7 +146,7 @@ struct ServiceInstallation {
     }
   }
 
-  /// The directory in which the files are written.
+  /// The directory to which the files are written.
   private var directory: String {
     guard unit.isUserService else { return "/etc/systemd/system" }
     let environment = ProcessEnvironment.current
@@ -224,7 +224,7 @@ struct ServiceInstallation {
 /// The program `systemctl`.
 struct SystemControl {
   private let path: String
-  /// The maximum time for one command. A topology can take long to start.
+  /// The maximum time for one command. A topology can take a long time to start.
   private static let timeout: Duration = .seconds(600)
 
   init() throws(CommandError) {

@@ -36,7 +36,7 @@ struct ListInstances: Verb {
     let keys = Array(arguments.positionals.dropFirst())
     let age = arguments.duration("older")
     let limit = arguments.countValue("lines") ?? 100
-    // Requests one more instance than can be listed, to find out whether more instances exist.
+    // Requests one instance more than the limit, to find out whether there are further instances.
     let selection = InstanceSelection(
       after: arguments.value("after"), keys: keys.isEmpty ? nil : keys,
       label: arguments.value("state"),
@@ -87,7 +87,7 @@ struct ListInstances: Verb {
 }
 
 extension InstanceSelection {
-  /// Whether the selection has no other condition than the keys.
+  /// Whether the selection has no condition, except possibly a list of keys.
   fileprivate var isPlain: Bool { label == nil && time == nil && after == nil }
 }
 

@@ -58,7 +58,7 @@ extension RuntimeDirectories {
     .sorted()
   }
 
-  /// Throws an error if no node with this name has run, because no journal and no log has its name.
+  /// Throws an error if there is no journal and no log with this name: no such node has run.
   func checkIsKnown(_ node: String) throws {
     let known = Set(nodesWithJournals + LogReader.nodesWithLogs(in: logs))
       .subtracting(["orchestrator"]).sorted()

@@ -92,7 +92,8 @@ struct MonitorNodes: Verb {
     return code
   }
 
-  /// Returns the nodes or, instead of an instance, the node or the shard that hosts the instance.
+  /// Returns the nodes without instances: each instance is replaced by the node or shard that hosts
+  /// the instance.
   private static func processes(of nodes: [NodeInformation]) -> [NodeInformation] {
     var processes: [NodeInformation] = []
     for var node in nodes {
@@ -146,8 +147,8 @@ final class MissingStepsDetector: Sendable {
     self.nodes = Set(nodes.filter { $0.kind == .machine }.map(\.name))
   }
 
-  /// Reports each node that does not report its steps. Each node is reported once. Continues until
-  /// the task is cancelled.
+  /// Calls `report` once for each node that takes steps but does not report them. Runs until the
+  /// task is cancelled.
   func watch(_ report: @Sendable (_ node: String) -> Void) async throws {
     let stream = try await client.steps(of: nodes.sorted())
     let readTask = Task {
@@ -159,8 +160,8 @@ final class MissingStepsDetector: Sendable {
     }
     defer { readTask.cancel() }
     var lastVersions: [String: UInt64] = [:]
-    // For each node, how many readings have shown new steps. The first such reading does not count,
-    // since its steps may have been taken before the subscription.
+    // For each node, the number of readings that have shown new steps. The first of these readings
+    // does not count, since its steps may have been taken before the subscription.
     var progressCounts: [String: Int] = [:]
     while true {
       for node in try await client.directory().nodes where nodes.contains(node.name) {

@@ -187,8 +187,8 @@ package struct NodeRow: Hashable, Sendable {
     return table
   }
 
-  /// Returns the table of `ps` with all columns, but without the column of places if that column is
-  /// empty, and without the column of programs if no version is known.
+  /// Returns the table of `ps`. Omits the column of places if no place is known, and the column of
+  /// programs if no version is known.
   package static func table(_ rows: [NodeRow]) -> Table {
     let hasPlacements = rows.contains { $0.place != nil }
     let hasPrograms = rows.contains { $0.process?.program != nil }

@@ -1,7 +1,7 @@
 import PipeModelChecker
 import PipeRuntime
 
-/// `orchestrator record`
+/// The verb `orchestrator record`.
 struct Record: Verb {
   let description = VerbDescription(
     "record", "Runs a topology in the foreground, and records each step of its nodes",
@@ -46,7 +46,7 @@ struct Record: Verb {
   }
 }
 
-/// `orchestrator conform`
+/// The verb `orchestrator conform`.
 struct Conform: Verb {
   let description = VerbDescription(
     "conform", "Compares a recorded run with its topology",

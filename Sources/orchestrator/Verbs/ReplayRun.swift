@@ -3,7 +3,7 @@ import PipeRuntime
 import PipeSupport
 import PipeTopology
 
-/// `orchestrator replay`
+/// The verb `orchestrator replay`.
 struct ReplayRun: Verb {
   let description = VerbDescription(
     "replay", "Goes through a recorded run, and shows the states of its nodes",
@@ -67,7 +67,7 @@ struct ReplayRun: Verb {
     return .success
   }
 
-  /// Reports where the present programs first take other steps than the run.
+  /// Reports, for each node, the first step at which its present program differs from the run.
   private func report(_ replay: RunReplay, _ changed: [String], _ console: Console) {
     for difference in replay.differences {
       console.note(
@@ -134,7 +134,7 @@ private enum ReplayPlace {
   case time(Int64)
   case state(NodeCondition)
 
-  /// Reads the options; `nil` if there is none.
+  /// Reads the options; `nil` if the command line names no place.
   init?(_ arguments: ParsedArguments, start: Int64) throws {
     let given = ["to", "until", "break"].filter { arguments.value($0) != nil }
     guard given.count <= 1 else {
@@ -173,12 +173,12 @@ private enum ReplayPlace {
 
   var isTime: Bool { if case .time = self { true } else { false } }
 
-  /// Whether the place is before a step.
+  /// Returns whether the place is a time before a step.
   func isBefore(_ step: RunReplay.Step) -> Bool {
     if case .time(let time) = self { step.time > time } else { false }
   }
 
-  /// Whether the place is directly after a step.
+  /// Returns whether the place is directly after a step.
   func isReached(by step: RunReplay.Step) -> Bool {
     switch self {
     case .step(let node, let version):

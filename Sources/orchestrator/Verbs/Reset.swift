@@ -59,8 +59,8 @@ struct Reset: Verb {
       \.element)
   }
 
-  /// Throws an error if a node is active. A node that waits for its restart does not hold the lock
-  /// of its journal, but would start soon.
+  /// Throws an error if a node is active. This check is also needed for nodes that wait for their
+  /// restart: such a node does not hold the lock of its journal, but would start soon.
   private func checkNoneIsRunning(_ nodes: [String], _ directories: RuntimeDirectories) async throws
   {
     guard RunningTopology.find(directories) != nil else { return }
@@ -77,8 +77,8 @@ struct Reset: Verb {
   }
 
   /// Throws an error if a composite's journal has a decision that a participant in doubt still
-  /// needs. The participant asks the composite for the outcome. Without its journal, the composite
-  /// would answer that the event was aborted, even if other participants have applied the event.
+  /// needs. The participant asks the composite for the outcome. After a reset, the composite would
+  /// answer that the event was aborted, even if other participants have applied the event.
   private func checkNoDecisionIsLost(to nodes: [String], _ directories: RuntimeDirectories) throws {
     let journalPaths = JournalPaths(in: directories)
     func snapshot(_ node: String) -> JournalSnapshot? {
@@ -127,7 +127,7 @@ private enum DataLoss: CustomStringConvertible {
 
   var isAbsent: Bool { if case .absent = self { true } else { false } }
 
-  /// Whether deleting the journal would lose no unfinished work that the node has accepted.
+  /// Whether the journal can be deleted without losing unfinished work that the node has accepted.
   var isHarmless: Bool {
     switch self {
     case .absent: true

@@ -95,8 +95,8 @@ struct Up: Verb {
   ) async throws -> ExitCode {
     let client = try TopologyClient.attach(to: name)
     defer { client.close() }
-    // This request comes first, because it fails sooner than the request for a plan if the
-    // orchestrator does not answer.
+    // If the orchestrator does not answer, this request fails sooner than the request for a plan.
+    // So this request comes first.
     let directory = try await client.directory()
     let planned = try await client.plan(
       ChangeRequest(

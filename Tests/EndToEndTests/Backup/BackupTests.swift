@@ -82,7 +82,7 @@ struct BackupTests {
     }
   }
 
-  @Test("If the orchestrator and the client are killed in the pause, the next orchestrator ends it")
+  @Test("If orchestrator and client are killed in the pause, the next orchestrator ends the pause")
   func killedClient() async throws {
     try await BackedUpWard.with(failpoints: "orchestrator:backup.paused=stop@1") { stopped in
       let pids = try await stopped.topology.pids()

@@ -68,7 +68,7 @@ struct BadBackupTests {
     }
   }
 
-  @Test("'restore' refuses journals that exist, a running topology, and another topology")
+  @Test("'restore' refuses existing journals, a running topology, and a backup of another topology")
   func refusals() async throws {
     try await BackedUpWard.with { ward in
       _ = try await Self.backup(ward)
@@ -99,7 +99,7 @@ struct BadBackupTests {
     }
   }
 
-  @Test("'backup' replaces no file that is not a backup, and needs a running topology")
+  @Test("'backup' overwrites no file except a backup, and reports a missing directory")
   func destination() async throws {
     try await BackedUpWard.with { ward in
       let file = ward.path("ward.yaml")
@@ -131,7 +131,7 @@ struct BadBackupTests {
     }
   }
 
-  @Test("A damaged journal is named, and makes the backup fail")
+  @Test("A damaged journal makes the backup fail with an error that names the journal")
   func damagedJournal() async throws {
     try await BackedUpWard.with { ward in
       try await ward.topology.run("stop", "cat")

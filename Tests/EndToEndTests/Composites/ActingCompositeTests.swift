@@ -226,7 +226,7 @@ struct ActingCompositeTests {
     }
   }
 
-  @Test("The log names the node that a composite's report is waiting for")
+  @Test("If a participant reports no step, the coordinator's log names the participant")
   func waiting() async throws {
     var file = Self.counted(.states(["right": "willing"], send: "step"))
     file.environment = [FailpointCounter.rulesVariable: "right:commit.received=crash@1/1"]

@@ -104,7 +104,7 @@ struct InstanceStepTests {
     }
   }
 
-  @Test("'ps' shows the oldest instance in doubt, and the number of the others")
+  @Test("'ps' shows the instance that is in doubt longest, and the number of others in doubt")
   func doubts() async throws {
     var guests = Guests.pair()
     for index in guests.nodes.indices {

@@ -338,7 +338,7 @@ struct InstanceTransactionTests {
     }
   }
 
-  @Test("Instances stay in doubt while their coordinator is down, until its next process aborts")
+  @Test("Instances stay in doubt until the next process of their coordinator aborts the event")
   func abandoned() async throws {
     let environment = [FailpointCounter.rulesVariable: "pair:commit.before=crash@1/1"]
     var guests = Guests.pair(environment: environment)

@@ -328,7 +328,8 @@ struct ShardTests {
     }
   }
 
-  @Test("'up' starts the former shards if an event of the node is not delivered, and 'apply' moves")
+  @Test(
+    "'up' starts the former shards if an event is undelivered, and a later 'apply' moves instances")
   func undeliveredAtStart() async throws {
     try await DetachedTopology.with(Self.orders(shards: 2), name: "visits") { topology in
       let client = try topology.client()

@@ -63,7 +63,7 @@ struct MigrationTests {
     }
   }
 
-  @Test("A running sender of the former version sends events to the next version")
+  @Test("A sender that runs the former version sends events to a receiver of the next version")
   func skew() async throws {
     try await Parcels.with { parcels in
       try await parcels.expectFirst()

@@ -118,7 +118,7 @@ struct PinnedProgramTests {
     }
   }
 
-  @Test("A program that is a symbolic link keeps the file to which the link led")
+  @Test("A restart after a crash runs the former build of a program behind a removed symbolic link")
   func linked() async throws {
     let yaml = Self.yaml.replacing("program: ./compiled", with: "program: ./link/compiled")
     try await withWard(yaml) { ward in

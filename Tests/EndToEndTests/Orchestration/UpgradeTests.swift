@@ -177,7 +177,7 @@ struct UpgradeTests {
     }
   }
 
-  @Test("A node that does not become ready on a new program goes back, with its journal as before")
+  @Test("A node that does not become ready on a new program returns to its old program and journal")
   func rollBack() async throws {
     try await UpgradedWard.with { ward in
       try await ward.press(total: 2)
@@ -246,7 +246,7 @@ struct UpgradeTests {
   }
 
   @Test(
-    "If the orchestrator is killed while a new program starts, the next one restores the journal")
+    "If the orchestrator is killed while a new program starts, its successor restores the journal")
   func killedDuringStart() async throws {
     try await UpgradedWard.with { ward in
       try await ward.press(total: 2)

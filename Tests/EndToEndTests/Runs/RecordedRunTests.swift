@@ -206,7 +206,7 @@ struct RecordedRunTests {
     }
   }
 
-  @Test("'conform' names the logs that a run lacks although other nodes have consumed their events")
+  @Test("'conform' names a missing log if other nodes have consumed events of the log's node")
   func missingLog() async throws {
     try await Self.record { run in
       for (node, other) in [("source", "sink"), ("left", "right")] {

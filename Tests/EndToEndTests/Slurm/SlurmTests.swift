@@ -166,7 +166,7 @@ struct SlurmTests: OnSlurmHosts {
   }
 
   @Test(
-    "A submitted job runs the topology on its first host and stops it gracefully on request"
+    "A submitted job runs its topology on the first host, and stops the topology gracefully"
   )
   func batch() async throws {
     try await SlurmCluster.with { tool, cluster in

@@ -169,7 +169,7 @@ struct InPipeStateMachineTests {
   }
 
   @Test(
-    "Sender and receiver agree, whichever connections break and whichever end restarts gracefully")
+    "Events are applied once and in order while connections break and the receiver restarts")
   func together() async {
     // A deterministic generator, so that each test run is the same.
     var generator = SplitMix64(seed: 42)

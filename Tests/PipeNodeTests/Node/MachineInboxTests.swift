@@ -125,7 +125,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["b1", "a2"])
   }
 
-  @Test("Removing all requests keeps the events")
+  @Test("The inbox keeps the events when all requests are removed")
   func removal() {
     var inbox = inbox(["a1"], requests: ["r1", "r2"])
     #expect(inbox.removeRequests() == ["r1", "r2"])

@@ -95,7 +95,7 @@ struct InstanceTransactionsTests {
     #expect(transactions.lockedKeys.isEmpty)
   }
 
-  @Test("A repeated commit is acknowledged and not applied again, also if its instance is gone")
+  @Test("A repeated commit is acknowledged and not applied again, even if its instance is gone")
   func repeated() throws {
     let a = try Self.key("a")
     var transactions = InstanceTransactions()

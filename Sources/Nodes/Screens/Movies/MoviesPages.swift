@@ -40,7 +40,7 @@ package enum MoviesPages: Machine {
   package enum UnexpectedEventError: Error, CustomStringConvertible {
     /// No page is left to load.
     case complete
-    /// The event is about another page than the page that is being loaded.
+    /// The event is about a page other than the page that is being loaded.
     case otherPage
     /// The event retries a page, although no page has failed to load.
     case notFailed

@@ -14,7 +14,7 @@ package enum MainCoordinator: Machine {
     /// A link that the coordinator opens after the login.
     package var pending: String?
     /// The reason why the last step could not open a link; `nil` if the last step opened its link,
-    /// or had none.
+    /// or had no link to open.
     package var problem: LinkFailure?
 
     package init(root: Root = .unauthenticated(screens: .init(root: .start))) { self.root = root }

@@ -29,8 +29,8 @@ package enum RegistrationCoordinator: Machine {
     switch (state, event) {
     case (_, .hide): return .next(.hidden)
     case (.hidden, .show): return .next(.shown(screens: NavigationStack(root: .terms)))
-    // The main coordinator sends `show` again with each of its own steps. On `cancel`, the main
-    // coordinator hides the registration. So neither event changes this state.
+    // Neither event changes this state. The main coordinator sends `show` again with each of its
+    // own steps. On `cancel`, the main coordinator hides the registration.
     case (.shown, .show), (.shown, .cancel): return .next(state)
     case (.shown(let screens), .accept): return changed(screens) { try $0.push(.name) }
     case (.shown(let screens), .back): return changed(screens) { try $0.pop() }

@@ -114,7 +114,7 @@ package enum ListScreen: Machine {
   }
 }
 
-/// The screen of one quiz, or of one of its questions.
+/// The screen of one quiz, or of one question of a quiz.
 package enum DetailScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden

@@ -78,7 +78,8 @@ package struct QuizParameters: MachineParameters {
   package var path = "quizes.json"
   /// The simulated response time of the service. Unit: milliseconds.
   package var answerTime = 0
-  /// The real duration of one second of a time limit, which tests shorten. Unit: milliseconds.
+  /// The real duration of one second of a time limit. Tests use a shorter duration. Unit:
+  /// milliseconds.
   package var second = 1_000
 
   package init() {}
