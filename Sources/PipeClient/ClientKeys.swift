@@ -92,7 +92,8 @@ struct DeployedEndpoints {
     return changes
   }
 
-  /// Removes the endpoint of an inbox or a feed, so that the next directory reports it as changed.
+  /// Forgets the endpoint of an inbox or a feed. The endpoint in the next topology directory then
+  /// counts as a new endpoint.
   mutating func forget(_ name: String) { keyedEndpoints[name] = nil }
 
   /// Returns the endpoint and the key of an inbox or a feed; `nil` if they are not known yet.

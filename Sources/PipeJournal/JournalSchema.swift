@@ -69,7 +69,7 @@ enum JournalSchema {
     "record", "instance", "instance_effect", "outbox", "effect", "postponed", "dead_letter",
     "prepared",
   ]
-  /// The tables with a column `schema` that the upgrade to version 3 creates.
+  /// The tables that the upgrade to version 3 creates with a column `schema`.
   private static let newTables: Set = ["record", "instance", "instance_effect"]
 
   /// Whether the tables of a version include instances.

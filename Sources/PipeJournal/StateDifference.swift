@@ -129,8 +129,9 @@ struct CommonParts {
   private static let partLimit = 128
   /// The number of equal bytes with which a common part must begin.
   private static let probeByteCount = 16
-  /// The searches to try, nearest first. For each offset, a search takes the bytes at this offset
-  /// in one text, and looks for them in the first `window` bytes of the other text. Unit: bytes.
+  /// The searches for the next equal bytes of two texts, in the order in which they are tried. For
+  /// each of its offsets, a search takes the bytes at this offset in one text, and looks for them
+  /// in the first `window` bytes of the other text. Unit: bytes.
   private static let searches = [
     (offsets: stride(from: 0, to: 64, by: 1), window: 512),
     (offsets: stride(from: 0, to: 256, by: 32), window: 32 << 10),

@@ -80,7 +80,7 @@ extension TopologyValueType<[String]> {
 }
 
 extension TopologyValueType<[Diagnostic.Code]> {
-  /// The type of a list of unique codes of warnings.
+  /// A list of warning codes without duplicates.
   static var warningCodes: Self {
     let choices = Diagnostic.Code.allCases.map(\.rawValue)
     return Self(

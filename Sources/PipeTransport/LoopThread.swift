@@ -134,8 +134,7 @@ package final class LoopExecutor: TaskExecutor {
 
 /// A value that only the thread of one loop uses. Other threads may pass the value on without
 /// reading it.
-// `Sendable` is unchecked: the owner of the value reads `value` only in closures that it posts to
-// that loop.
+// `Sendable` is unchecked: `value` is read only in closures that run on the loop's thread.
 package struct LoopOwned<Value>: @unchecked Sendable {
   package let value: Value
   package init(_ value: Value) { self.value = value }

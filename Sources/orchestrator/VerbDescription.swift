@@ -46,7 +46,7 @@ package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
 
 extension ParsedArguments {
   package var format: OutputFormat { value(Option.output.long) ?? .text }
-  /// The format of the lines of a run; `nil` if the command line names no format.
+  /// The format of the log lines that a run prints; `nil` if the command line names no format.
   var logFormat: LogFormat? { value(Option.logFormat.long) }
 }
 

@@ -239,7 +239,7 @@ struct AsyncTransitionTests {
       .assertEventually(steps: [.on(.load, to: .loaded(7)), .refuses(.load)])
   }
 
-  @Test("An assertion that does not wait for an asynchronous transition, or times out, fails")
+  @Test("An assertion fails if it times out, or if it does not wait for an asynchronous transition")
   func failures() async {
     let failures = await FailureReporter.capture {
       await XCTStateMachine(machine)

@@ -53,7 +53,7 @@ struct EventOrigins {
   func assumedGives(of node: ExploredNode) -> [String] {
     let declared = declaredEvents(of: node)
     return (node.opening?.events.keys.sorted() ?? []).filter { event in
-      // An effect of an instance cannot give a synchronized event.
+      // An effect of an instance cannot produce a synchronized event.
       !declared.contains(event) && !isDelivered(event, to: node)
         && (node.key == nil || node.compositesByEvent[event] == nil)
     }

@@ -96,7 +96,7 @@ extension TopologyModel {
     guard let taken = action.takenEvent else { return .blocked }
     let known = pipes[taken.pipeIndex].lane.acceptedStepsByConfiguration[configuration]
     guard let lane else {
-      // This is a probe, a vector that is never enabled. Its cell is unknown until the step
+      // This is a probe, a vector that is never enabled. Its outcome is unknown until the step
       // evaluator has answered.
       return action.outcomes[0][configuration] == nil ? .unknown : .blocked
     }

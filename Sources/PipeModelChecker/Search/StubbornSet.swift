@@ -21,7 +21,7 @@
 /// After this vector is taken first, the rest of the path is one step shorter. So the whole path to
 /// the finding keeps its length.
 struct StubbornSet: ~Copyable {
-  /// The enabled vectors from which sets start.
+  /// The enabled vectors from which stubborn sets are built.
   enum Seeds {
     /// No vector. Sets are built only for observations. If no observation is sought, the search
     /// does not have to take any step.

@@ -19,7 +19,7 @@ package struct LoadedTopology {
   /// The composites, grouped into conflict classes with one coordinator each.
   package let conflictClasses: [ConflictClassPlan]
   package internal(set) var warnings: [Diagnostic]
-  /// The programs that the nodes of a killed orchestrator run, by node. These nodes keep their
+  /// The program of each node that still runs after its orchestrator was killed, by node. These nodes keep their
   /// programs.
   package var pinnedPrograms: [String: PinnedProgram] = [:]
   /// The warnings that the file declares as expected.

@@ -213,7 +213,7 @@ final class SlurmEngine: ProcessEngine {
       because: "the sattach process that reads the output has ended (\(exit))")
   }
 
-  // MARK: The end
+  // MARK: Ends of processes
 
   func reap() {
     steps.reap()

@@ -46,7 +46,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case peers = 62
   /// Renews the lease. The new lease begins at the time of the node's request.
   case renewed = 63
-  // Synchronized events: a coordinator's DEALER and a participant's inbox.
+  // Frames of synchronized events, between a coordinator's DEALER and a participant's inbox.
   case prepare = 80
   case commit = 81
   case abort = 82

@@ -108,7 +108,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     case environment
     case directory
     case pipes
-    /// The node's role in synchronized events, or its plan as a coordinator.
+    /// The node's part in composites: its role as a participant, or its plan as a coordinator.
     case composites
 
     package var description: String {

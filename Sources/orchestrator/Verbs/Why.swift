@@ -30,7 +30,7 @@ struct Why: Verb {
       ("orchestrator why door", "Shows for every event of the door whether it is enabled"),
       ("orchestrator why lift open", "Shows which nodes block 'open', in which state, and why"),
       (
-        "orchestrator why lift '{\"go\":{\"floor\":3}}' && echo it can",
+        "orchestrator why lift '{\"go\":{\"floor\":3}}' && echo accepted",
         "Checks an event with values, in a script"
       ),
     ])

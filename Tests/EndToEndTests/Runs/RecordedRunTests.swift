@@ -238,7 +238,7 @@ struct RecordedRunTests {
     }
   }
 
-  @Test("'record' and 'conform' refuse directories and files of another run with exit code 2")
+  @Test("'record' and 'conform' exit with code 2 if a directory or file belongs to another run")
   func refused() async throws {
     try await Self.record { run in
       let tool = run.tool
