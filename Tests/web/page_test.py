@@ -232,6 +232,17 @@ class Watching(PageTest):
         self.wait(lambda: self.script(rows) > 20)
 
 
+class OnlyEvent(PageTest):
+    file = "topology: relay\nprogram: nodes\nnodes:\n  relay: { machine: Relay }\n"
+
+    def test_the_form_of_a_nodes_only_event_is_open(self):
+        self.choose("relay")
+        self.wait(lambda: self.count("#node input[name=n]") == 1)
+        self.script("document.querySelector('#node input[name=n]').value = '7';"
+                    " document.querySelector('#node form').requestSubmit()")
+        self.wait(lambda: "7" in (self.cell("relay", 1) or ""))
+
+
 class SendingEvents(PageTest):
     file = "topology: sending\nprogram: nodes\nnodes:\n  shed: { machine: ElevatorDoor }\n"
 

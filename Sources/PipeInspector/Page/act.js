@@ -6,6 +6,7 @@
 const verdicts = { enabled: '✓ takes it', ignored: '– ignores it', blocked: '✗ blocks it', dependsOnValue: '? by its values',
   undetermined: '? known only when it runs' };
 let openEvent = null;   // The event whose form is open, and the form's node.
+let formNode = null;    // The last node whose events were shown.
 
 const eventKey = (node, event) => [node.name, event.event, event.composite, event.participants].join('\n');
 
@@ -17,6 +18,11 @@ function eventParts(node) {
     parts.push(part('timer', 'after ' + timer.after + ': ' + (timer.target || 'a transition') + ' at ' + clock(timer.due), 'note'));
   }
   // The events stay while the node is down, because removing them would move the focus out of the form.
+  if (events.length && formNode !== node.name) {
+    formNode = node.name;
+    // The only event of a node needs no click to open its form.
+    if (events.length === 1 && events[0].fields.length && events[0].verdict !== 'blocked') openEvent = eventKey(node, events[0]);
+  }
   if (events.length) {
     parts.push({ key: 'title', signature: '', build: () => make('h3', null, 'Events') });
     for (const [index, event] of events.entries()) parts.push(eventRow(node, event, index));
