@@ -21,14 +21,14 @@ RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc
 TESTS := --product PipeRuntimePackageTests
 RELEASE := .build/release
 # The programs that 'make build' and 'make test-release' link with RELEASE_FLAGS.
-LINKED := nodes orchestrator inspector TestNodes CrashingTest soak Fuzz
+LINKED := nodes orchestrator inspector shop shop-2 TestNodes CrashingTest soak Fuzz
 DEBUG := .build/debug
 
 # The library's unit tests. A sanitizer does not see the processes that other tests start.
 SANITIZED := PipeSupportTests|PipeSystemTests|PipeMachinesTests|PortableMachinesTests|PipeWireTests|PipeTopologyTests|PipeTransportTests|PipeJournalTests|PipeNodeTests|PipeClientTests|PipeSupervisionTests|PipeModelCheckerSearchTests|PipeDiagramsTests|PipeInspectorTests|PipeKubernetesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
-.PHONY: help preflight setup build install uninstall deb run test test-service test-web pictures test-package test-release test-skew sanitize bench soak fuzz mutants cluster-test \
+.PHONY: help preflight setup build install uninstall deb run shop test test-service test-web pictures test-package test-release test-skew sanitize bench soak fuzz mutants cluster-test \
   docs lint format clean
 
 # The sections that 'make bench' measures. Default: all.
@@ -50,6 +50,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo "make setup         Install the missing Debian packages of debian-packages.txt"
 	@echo "make run           Build a debug version and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another file)"
+	@echo "make shop          Build a debug version of the programs of docs/TUTORIAL.md"
 	@echo "make build         Build the release programs"
 	@echo "make install       Install what 'make build' has built (PREFIX=/usr/local DESTDIR=); 'make uninstall' removes it"
 	@echo "make deb           Create a Debian package in .build"
@@ -106,6 +107,12 @@ run: setup
 	tools/build --product orchestrator
 	$(DEBUG)/orchestrator run $(TOPOLOGY)
 
+# The programs of docs/TUTORIAL.md.
+shop: setup
+	tools/build --product shop
+	tools/build --product shop-2
+	tools/build --product orchestrator
+
 # The validator for Kubernetes manifests is optional: without access to PyPI its tests are skipped.
 test: setup
 	tools/build $(TESTS)
@@ -137,7 +144,7 @@ test-service: deb
 
 # Runs the end-to-end tests with the optimized programs.
 test-release: build
-	for product in TestNodes CrashingTest soak Fuzz; do \
+	for product in shop shop-2 TestNodes CrashingTest soak Fuzz; do \
 	  tools/build $(RELEASE_FLAGS) --product $$product || exit 1; \
 	done
 	tools/build $(TESTS)

@@ -37,6 +37,8 @@ let package = Package(
     .library(name: "PipeMachines", targets: ["PipeMachines"]),
     .library(name: "PipeRuntimeTestKit", targets: ["PipeRuntimeTestKit"]),
     .executable(name: "nodes", targets: ["Nodes"]),
+    .executable(name: "shop", targets: ["ShopVersion1"]),
+    .executable(name: "shop-2", targets: ["ShopVersion2"]),
     .executable(name: "orchestrator", targets: ["orchestrator"]),
     .executable(name: "inspector", targets: ["inspector"]),
     .executable(name: "benchmarks", targets: ["Benchmarks"]),
@@ -158,9 +160,19 @@ let package = Package(
     .target(
       name: "Compositions", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Compositions",
       swiftSettings: strict + direct),
+    .target(
+      name: "Shop", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Shop",
+      exclude: ["Version1", "Version2", "front_end.py", "gateway.py"],
+      swiftSettings: strict + direct),
+    .executableTarget(
+      name: "ShopVersion1", dependencies: ["PipeRuntime", "Shop"],
+      path: "Sources/Nodes/Shop/Version1", swiftSettings: strict + direct),
+    .executableTarget(
+      name: "ShopVersion2", dependencies: ["PipeRuntime", "Shop"],
+      path: "Sources/Nodes/Shop/Version2", swiftSettings: strict + direct),
     .executableTarget(
       name: "Nodes", dependencies: ["PipeRuntime", "Kettles", "Screens", "Compositions"],
-      exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict + direct),
+      exclude: ["Kettle", "Screens", "Compositions", "Shop"], swiftSettings: strict + direct),
     .executableTarget(
       name: "orchestrator",
       dependencies: [
@@ -289,8 +301,8 @@ let package = Package(
     .testTarget(
       name: "PipeModelCheckerTests",
       dependencies: [
-        "PipeModelChecker", "PipeDiagrams", "PipeSupervision", "PipeRuntime", "Nodes", "TestNodes",
-        "TestSupport", "TestTraits",
+        "PipeModelChecker", "PipeDiagrams", "PipeSupervision", "PipeRuntime", "Nodes",
+        "ShopVersion1", "TestNodes", "TestSupport", "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -315,15 +327,16 @@ let package = Package(
     .testTarget(
       name: "NodesTests",
       dependencies: [
-        "Nodes", "Kettles", "Screens", "Compositions", "PipeRuntime", "PipeRuntimeTestKit",
-        "TestTraits",
+        "Nodes", "Kettles", "Screens", "Compositions", "Shop", "ShopVersion2", "PipeRuntime",
+        "PipeRuntimeTestKit", "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
         "PipeRuntime", "PipeSupervision", "PipeModelChecker", "PipeDiagrams",
-        "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions", "NumberMachines",
+        "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions", "Shop",
+        "ShopVersion1", "ShopVersion2", "NumberMachines",
         "TestNodes", "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspector",
         "CSQLite", "KettleSuite", "TestTraits",
       ],

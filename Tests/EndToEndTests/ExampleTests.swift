@@ -10,8 +10,9 @@ struct ExampleTests {
     "movies-pages", "quiz", "address", "washing-machine-reduced",
     "payment",
   ].map { "topologies/\($0).yaml" }
-  static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine", "checkout"]
-    .map { "topologies/\($0).yaml" }
+  static let compositeFiles = [
+    "lift", "composite", "philosophers", "vending-machine", "checkout", "shop",
+  ].map { "topologies/\($0).yaml" }
 
   @Test(
     "'check' reports no error and no warning for any example", arguments: files + compositeFiles)

@@ -29,7 +29,8 @@ struct FileWiringTests {
   private static let shippedFiles = [
     "address", "checkout", "composite", "counter", "elevator", "example", "kettles", "lift",
     "movies-pages",
-    "movies", "navigation", "orders", "payment", "philosophers", "quiz", "relay", "vending-machine",
+    "movies", "navigation", "orders", "payment", "philosophers", "quiz", "relay", "shop",
+    "vending-machine",
     "washing-machine-reduced", "washing-machine",
   ]
 

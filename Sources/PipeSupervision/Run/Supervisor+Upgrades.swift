@@ -197,6 +197,7 @@ extension Supervisor {
       lifecycle[name]?.state.hasProcess == true
     else {
       programs.release(name)
+      facts[name]?.take(changed: plan[name]?.description, isReplaced: true)
       return
     }
     let record = UpgradeRecord(

@@ -40,6 +40,23 @@ struct MigrationTests {
     }
   }
 
+  @Test("A node that waits for its restart during an upgrade starts with the next version")
+  func waitingForRestart() async throws {
+    let yaml = Parcels.yaml().replacing("initial: 10ms", with: "initial: 10m, max: 10m")
+    try await Parcels.with(yaml) { parcels in
+      try await parcels.expectFirst()
+      try await parcels.send(#"{"send":{"id":"a","to":"x"}}"#)
+      try await parcels.topology.run("kill", "parcel")
+      try await parcels.topology.await("'parcel' waits") {
+        $0[node: "parcel"]?.phase == "backing off"
+      }
+      try await parcels.build("2", "sender", "receiver")
+      try await parcels.topology.run("apply", "ward.yaml")
+      try await parcels.topology.run("start", "parcel")
+      try await parcels.expect(#"{"shipped":{"address":"x","steps":102,"by":"van"}}"#)
+    }
+  }
+
   @Test("Queued, postponed and refused events are migrated at their receiver")
   func events() async throws {
     let yaml = Parcels.yaml(
