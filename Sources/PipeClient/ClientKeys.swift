@@ -76,8 +76,8 @@ struct DeployedEndpoints {
 
   private var keyedEndpoints: [String: KeyedEndpoint] = [:]
 
-  /// Stores the endpoints and keys that a directory contains, and returns the changes. If the
-  /// directory contains no endpoint of a node, the stored endpoint stays.
+  /// Stores the endpoints and keys that a topology directory lists, and returns the changes. If the
+  /// topology directory lists no endpoint of a node, the stored endpoint of that node stays.
   mutating func take(_ nodes: [NodeInformation]) -> [Change] {
     var changes: [Change] = []
     for node in nodes where node.process != nil {

@@ -26,7 +26,7 @@ final class ClientPeer {
   private static let maximumReportLag: UInt64 = 64
   private let firstRequestNumber: UInt64
 
-  /// The name of the node of the first request. Error messages name this node.
+  /// The name of the node to which the first request was addressed. Error messages name this node.
   var firstNode = ""
   /// The registrations of the sockets with the loop.
   var registrations: [PollLoop.Registration] = []

@@ -89,13 +89,13 @@ final class ClientRequest {
     // `false` for a broadcast: the coordinator does not record the results of a broadcast, so a
     // repeated broadcast would deliver the event again.
     case .synchronize(_, let flag, _): flag != .broadcast
-    // A question is not repeated: if the node fails before it answers, the failure is the reason
-    // why the node accepts no event.
+    // A question is not repeated. If the node fails before it answers, that failure already answers
+    // the question: it is the reason why the node accepts no event.
     case .explain: false
     }
   }
 
-  /// Whether the request only asks, and changes nothing.
+  /// Whether the request is a question, which changes nothing in the node.
   var isQuestion: Bool { if case .explain = content { true } else { false } }
 
   /// Returns the request's frame. A request that is sent again keeps its number.

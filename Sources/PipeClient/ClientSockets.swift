@@ -11,9 +11,9 @@ final class ClientSockets {
   private let context = Context()
   /// The link to the orchestrator.
   let control: OrchestratorLink
-  /// The link to the orchestrator that has replaced a killed orchestrator. The nodes run during the
-  /// replacement. Without this link, the client would not receive the new endpoint of a restarted
-  /// node on another host.
+  /// The link to the orchestrator that has replaced a killed orchestrator. The nodes continue to
+  /// run while the orchestrator is replaced. Without this link, the client would not receive the
+  /// new endpoint of a restarted node on another host.
   private var successor: OrchestratorLink?
   private let topology: String
   private let endpoint: String
@@ -233,8 +233,8 @@ final class ClientSockets {
     for request in peer.requests.values where peer.needsLookup(for: request) {
       let isPostponed = request.isPostponed
       request.isPostponed = false
-      // Without an answer of the orchestrator, the request waits for the node's own answer.
-      // Exception: the connection is lost, and the orchestrator has reported the end of the
+      // If the orchestrator does not answer, the request waits for the node's own answer, unless
+      // the connection to the node is lost and the orchestrator has reported the end of the
       // topology.
       guard let directory else {
         if request.isSent, !peer.isConnected, control.hasReportedEnd {
@@ -253,8 +253,8 @@ final class ClientSockets {
           continue
         }
       } else if directory.phase == "running", node?.isTerminated ?? true {
-        // In any other phase, the request waits: while a changed file is applied, for example, the
-        // node may start again.
+        // In any other phase of the topology, the request waits. For example, the node may start
+        // again while a changed topology file is being applied.
         finish(request, of: peer, .failure(.unknownOutcome(name, after: nil)))
         continue
       }
@@ -464,7 +464,7 @@ final class ClientSockets {
     return try register(.watch(watch), of: feeds)
   }
 
-  /// Passes the frames of feeds to `receive`, undecoded. Returns the id of the watch.
+  /// Passes the undecoded frames of feeds to `receive`. Returns the id of the watch.
   func readFrames(
     _ feeds: [String], _ topics: [FeedTopic],
     _ receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
@@ -507,7 +507,7 @@ final class ClientSockets {
     }
   }
 
-  // MARK: Closing
+  // MARK: Closing the client
 
   func close() {
     control.failPendingCommands(.closed)

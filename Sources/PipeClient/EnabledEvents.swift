@@ -20,7 +20,7 @@ public struct EnabledEvents: Hashable, Sendable {
   /// The timer that is due first in the node's state; `nil` for a composite, and if no timer is
   /// running.
   public var timer: RunningTimer?
-  /// For each node whose states are structs, the names of their fields.
+  /// For each node whose states are structs, the names of the structs' fields.
   package var stateFields: [String: [String]]
 
   package init(

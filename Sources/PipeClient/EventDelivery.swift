@@ -14,7 +14,7 @@ package struct EventDelivery: Sendable {
   /// The node or the composite that answered.
   package var recipient: String
   package var outcome: Outcome
-  /// For each node whose states are structs, the names of their fields.
+  /// For each node whose states are structs, the names of the structs' fields.
   package var stateFields: [String: [String]]
 
   /// Whether the event was accepted.
@@ -76,7 +76,7 @@ extension SynchronizedReply {
   /// Returns the outcome of an event as a sentence.
   /// - Parameters:
   ///   - event: The event; `nil` if only the transaction's number is known.
-  ///   - fields: For each node whose states are structs, the names of their fields.
+  ///   - fields: For each node whose states are structs, the names of the structs' fields.
   package func wording(
     of event: JSONValue?, by composite: String, _ fields: [String: [String]]
   ) -> String {
@@ -107,7 +107,7 @@ extension SynchronizedReply {
 
 extension BlockingParticipant {
   /// Returns the participant's state, and the reason why the participant blocks the event, as text.
-  /// - Parameter fields: For each node whose states are structs, the names of their fields.
+  /// - Parameter fields: For each node whose states are structs, the names of the structs' fields.
   package func wording(_ fields: [String: [String]]) -> String {
     "\(state.shortText(fields[participant])): \(reason.wording.printable)"
   }

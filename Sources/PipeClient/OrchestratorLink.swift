@@ -32,7 +32,8 @@ final class OrchestratorLink {
   private(set) var hasReportedEnd = false
   private var hasRequestedEndReport = false
 
-  /// Called with each received directory, before the directory is passed to the requester.
+  /// Called with each received topology directory, before the topology directory is passed to the
+  /// requester.
   var onDirectory: ((TopologyDirectory) -> Void)?
   /// Called once when the orchestrator can no longer be reached. `hasReportedEnd`: whether the
   /// orchestrator has reported the end of the topology.
@@ -144,7 +145,7 @@ final class OrchestratorLink {
     }
   }
 
-  // MARK: The connection
+  // MARK: The connection to the orchestrator
 
   private func readConnections() {
     connections.readAttempts { attempt in

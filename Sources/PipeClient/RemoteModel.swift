@@ -57,8 +57,8 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   /// The last state that the node has reported.
   public nonisolated var state: State { feed.state }
 
-  /// The last state that the node has reported, then each later state. This includes the
-  /// intermediate states of a model.
+  /// The last state that the node has reported, then each later state, including the intermediate
+  /// states of a model.
   public nonisolated var stateDidChange: StatePublisher<State> { feed.states.projected(\.state) }
 
   /// The reason why the last event did not reach the node, or why the node's last state does not
@@ -134,7 +134,8 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     try await send(event) { states.contains($0) }
   }
 
-  /// Sends an event. Returns the outcome, and the states from the event's step on.
+  /// Sends an event. Returns the outcome, and the sequence of states that starts with the event's
+  /// step.
   nonisolated func following(
     _ event: Event
   ) async throws -> (outcome: SendOutcome<State>, steps: RemoteSteps<State>) {
@@ -301,9 +302,10 @@ struct RemoteTypes {
     self.eventCases = EnumCases<Event>.descriptions
   }
 
-  /// Returns the reason why a machine does not fit these types; `nil` if it fits. The types may
-  /// have additional states, and may omit events. If states are structs, their fields are not
-  /// compared here; the states are checked when they arrive.
+  /// Returns the reason why a machine does not fit these types; `nil` if it fits. The state type
+  /// may have cases that the machine does not have, and the event type may omit events of the
+  /// machine. The fields of struct states are not compared here: such states are checked when they
+  /// arrive.
   func problem(with machine: MachineDescription) -> String? {
     if stateCases.isEmpty != machine.states.isEmpty {
       return "the node's states are not of type '\(stateType)': "

@@ -119,7 +119,7 @@ extension TopologyClient {
   }
 }
 
-/// Feeds that a client follows together.
+/// The feeds of one subscription, which a client follows together.
 final class FollowedFeeds {
   enum Source {
     case watch(FeedWatch)

@@ -18,7 +18,8 @@ extension TopologyClient {
     }
   }
 
-  /// Converts a coordinator's reply about the dead letter of a composite to a request's outcome.
+  /// Converts a coordinator's reply to a request about a dead letter into the outcome of the
+  /// request.
   private static func outcome(
     _ reply: SynchronizedReply, of composite: String
   ) throws(TopologyClientError) -> RequestOutcome {
@@ -67,8 +68,8 @@ extension TopologyClient {
           return try await request(node, content, timeout: remaining, outOf: timeout)
         } catch let error as TopologyClientError {
           guard case .nodeDown = error else { throw error }
-          // The request was not applied. The node has stopped since the directory was read, or has
-          // not started yet.
+          // The request was not applied. The node has stopped since the topology directory was
+          // read, or has not started yet.
           refusal = error
         }
       } else if remaining <= .zero, node.isRunning, let refusal {
@@ -147,7 +148,8 @@ extension NodeInformation {
     case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
     case "idle": directory.phase == "starting" || directory.phase == "changing"
-    // While a changed file is applied, the nodes that the file changes are stopped for a moment.
+    // While a changed topology file is being applied, the nodes that the file changes are stopped
+    // for a moment.
     case "stopped": directory.phase == "changing"
     case "waiting":
       // An embedded coordinator waits until its carrier node runs.
@@ -198,9 +200,9 @@ extension TopologyClient {
       stateFields: directory.stateFields)
   }
 
-  /// Splits the name of an instance of a composite with a `key`, such as `fulfil[4711]`. Returns
-  /// the composite's name, and the event with this key. Returns any other name, and the event,
-  /// unchanged.
+  /// Resolves the name of an instance of a composite with a `key`, such as `fulfil[4711]`: returns
+  /// the composite's name, and the event with the instance's key in its key field. Returns any
+  /// other name unchanged, with the unchanged event.
   package func addressed(
     _ name: String, _ event: JSONValue
   ) async throws -> (name: String, event: JSONValue) {

@@ -112,7 +112,8 @@ extension TopologyClient {
     return outcome
   }
 
-  /// Asks the orchestrator to read and check a file, and returns what the file would change.
+  /// Asks the orchestrator to read and check a topology file, and returns the changes that the file
+  /// would make.
   /// - Throws: `TopologyErrors` if the file has errors.
   package func plan(
     _ request: ChangeRequest, within timeout: Duration

@@ -101,7 +101,7 @@ extension TopologyClient {
       stateFields: directory.stateFields)
   }
 
-  // MARK: Asking
+  // MARK: Sending the questions to nodes
 
   /// Asks all nodes at the same time.
   /// - Parameter key: The key of the instances to ask about; `nil` for nodes without instances.
@@ -170,8 +170,8 @@ extension TopologyClient {
     }
   }
 
-  /// Returns the questions about a composite: the events that it synchronizes, then the events that
-  /// its components accept on their own.
+  /// Returns the questions about a composite: first a question for each event that the composite
+  /// synchronizes, then a question for each event that a component accepts on its own.
   static func questions(
     about plan: CompositePlan, in group: ConflictClassPlan,
     _ machines: [String: MachineDescription]
@@ -277,8 +277,9 @@ package struct EnablednessQuestion: Hashable, Sendable {
     participants = vector.participants
   }
 
-  /// Returns the question about the instances with a key. Returns a question about an event of a
-  /// single node unchanged, because the answer shows the node's name.
+  /// Returns the question with each participant replaced by its instance with this key. If a single
+  /// node accepts the event on its own, returns the question unchanged, because the answer shows
+  /// the node's name.
   func ofInstances(withKey key: String) -> Self {
     guard composite != nil else { return self }
     var question = self
@@ -334,7 +335,7 @@ extension EnablednessQuestion {
       verdict: verdict, blocker: blocker)
   }
 
-  /// Returns the verdict if nothing blocks the event.
+  /// Returns the verdict for an evaluation, provided that nothing blocks the event.
   private static func verdict(_ evaluation: Evaluation) -> EventEnabledness.Verdict {
     switch evaluation {
     case .accepted: .enabled
@@ -344,9 +345,9 @@ extension EnablednessQuestion {
     }
   }
 
-  /// Returns the reason why the node takes no step now; `nil` if nothing or only a full pipe holds
-  /// the node. If there is such a reason, the evaluation in the current state does not count,
-  /// because the node may change its state before its next step.
+  /// Returns the reason why the node cannot take a step now; `nil` if the node can take a step, or
+  /// only a full pipe blocks the node. A returned reason takes precedence over the event's
+  /// evaluation in the current state, because the node may change its state before its next step.
   private static func holdBlocker(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
     switch hold {
     case .transaction(let prepared): .inTransaction(prepared.transaction)

@@ -26,7 +26,7 @@ public final class TopologyClient: Sendable {
       /// The nodes that have answered a request, by name. The name of a node's inbox does not
       /// change while the topology runs.
       var knownNodes: [String: NodeInformation] = [:]
-      /// The callers that wait for the next directory of the topology.
+      /// The callers that wait for the next topology directory.
       var awaitingDirectory: [CheckedContinuation<TopologyDirectory, any Error>] = []
       var isRequestingDirectory = false
       var isClosed = false
@@ -93,10 +93,9 @@ public final class TopologyClient: Sendable {
     thread.join()
   }
 
-  // MARK: The directory
+  // MARK: The topology directory
 
-  /// Returns the current directory of the topology, after each running node has reported its status
-  /// again.
+  /// Returns the current topology directory, after each running node has reported its status again.
   public func directory() async throws -> TopologyDirectory {
     try await directory(fresh: true)
   }
@@ -107,8 +106,8 @@ public final class TopologyClient: Sendable {
     }
   }
 
-  /// Returns a directory that is not older than the call. If several calls wait at the same time,
-  /// they share the next directory.
+  /// Returns a topology directory that is not older than the call. Calls that wait at the same time
+  /// share the next topology directory.
   func sharedDirectory() async throws -> TopologyDirectory {
     try await withCheckedThrowingContinuation { continuation in
       let isFirst = shared.state.withLock { state in

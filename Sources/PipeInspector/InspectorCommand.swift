@@ -73,7 +73,7 @@ package enum InspectorCommand {
       ], related: ["orchestrator"])
   }
 
-  // MARK: Common options
+  // MARK: Options of several verbs
 
   static func port(_ arguments: ParsedArguments, default port: UInt16) throws(UsageError) -> UInt16
   {
@@ -95,7 +95,8 @@ package enum InspectorCommand {
     }
   }
 
-  /// Throws an error if options for a port are used together with a socket in the file system.
+  /// Throws an error if the command line contains both a socket in the file system and an option
+  /// for a port.
   static func expectNoPort(_ arguments: ParsedArguments) throws(WebAddressError) {
     let others = ["port", "address", "tls-certificate", "tls-key"].filter(
       arguments.contains(option:))

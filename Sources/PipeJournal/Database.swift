@@ -91,8 +91,8 @@ final class Database {
     guard code == SQLITE_DONE else { throw copy.error(code) }
   }
 
-  /// Makes SQLite keep the write-ahead log when the last connection closes. Copying the log into
-  /// the database would delay the end of the process.
+  /// Makes SQLite keep the write-ahead log when the last connection closes. Otherwise, SQLite would
+  /// copy the log into the database, and so delay the process exit.
   func keepLogOnClose() {
     pr_keep_log_on_close(handle)
   }
@@ -191,8 +191,8 @@ enum SQLValue {
   case null
 
   static func integer(_ value: UInt64) -> SQLValue { .integer(Int64(bitPattern: value)) }
-  /// Returns the value of a column `schema`. Version 1, the version of most machines, is stored as
-  /// null.
+  /// Returns the value to store in a column `schema`: null for version 1, the version of most
+  /// machines.
   static func schema(_ value: Int) -> SQLValue { value == 1 ? .null : .integer(Int64(value)) }
   static func text(_ bytes: [UInt8]) -> SQLValue { .text(bytes[...]) }
   static func text(_ string: String) -> SQLValue { .text(Array(string.utf8)) }
@@ -223,7 +223,7 @@ package struct Row {
   }
 }
 
-/// An error that SQLite returned.
+/// An error that a SQLite function returned.
 struct DatabaseError: Error, Hashable, CustomStringConvertible {
   /// SQLite's extended result code, or `SQLITE_FULL` for an I/O error that a full disk has caused.
   let resultCode: Int32

@@ -1,16 +1,17 @@
 import PipeMachines
 
-/// Counters of how often in a row an event or an effect has ended the process.
+/// The attempt counters of events and effects: the number of consecutive times that an event or
+/// effect has ended the process.
 extension Journal {
   /// Records that the process ended during the step of an event.
-  /// - Returns: The number of times in a row that this event has ended the process.
+  /// - Returns: The number of consecutive times that this event has ended the process.
   package func countAttempt(of step: StepMarkerFile.Step) throws(JournalError) -> Int {
     try countAttempt(
       step, "DELETE FROM attempt WHERE source NOT GLOB '\(EffectOrigin.attemptPrefix)*'")
   }
 
   /// Records that an effect ended the process. Each running effect has its own counter.
-  /// - Returns: The number of times in a row that this effect has ended the process.
+  /// - Returns: The number of consecutive times that this effect has ended the process.
   package func countAttempt(of effect: EffectOrigin) throws(JournalError) -> Int {
     try countAttempt(
       effect.attemptStep,
@@ -74,11 +75,11 @@ extension Journal {
 }
 
 extension EffectOrigin {
-  /// The prefix by which the table `attempt` distinguishes effects from pipes, whose names have no
-  /// spaces.
+  /// The prefix of the names of effects in the table `attempt`. Names of pipes contain no spaces,
+  /// so the prefix distinguishes effects from pipes.
   fileprivate static var attemptPrefix: String { "effect " }
 
-  /// The text before the instance's number in the name of an instance's effect.
+  /// In the name of an instance's effect, the text before the number of the instance.
   fileprivate static var instanceSeparator: String { " of instance " }
 
   private var instanceSuffix: String {

@@ -6,8 +6,8 @@ import PipeWire
 
 /// The creation of a journal, and the checks of an existing journal.
 extension Journal {
-  /// Creates the file under a temporary name and then renames it. So a file with the final name is
-  /// always complete.
+  /// Creates the journal under a temporary name, and then renames the file. So a journal with the
+  /// final name is always complete.
   /// - Parameter isHeld: Whether an incarnation locks the journal against all other processes.
   static func make(
     _ path: String, _ identity: Identity, _ durability: Durability, isHeld: Bool
@@ -17,9 +17,9 @@ extension Journal {
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
     do {
       let database = try Database(temporary, .create)
-      // The new file contains nothing yet that a crash could lose. So these settings avoid delays
-      // of the start: waits for the disk (except with the durability `power`), separate log files,
-      // and a new lock for each transaction.
+      // A crash could lose nothing, because the new file is still empty. So these settings make the
+      // start faster: no waits for the disk (except with the durability `power`), no separate log
+      // files, and one lock for all transactions.
       try database.execute(
         """
         PRAGMA locking_mode = EXCLUSIVE;
@@ -96,12 +96,12 @@ extension Journal {
   }
 }
 
-// The journal of a machine whose state is a struct contains the names of the fields, for programs
-// that read the journal while the node is stopped. The JSON of a state does not suffice, because a
-// struct with one field looks like an enum case.
+// If a machine's state is a struct, the journal also contains the names of the struct's fields.
+// Programs that read the journal of a stopped node need these names: in JSON, a struct with one
+// field looks like an enum case.
 
 extension JournalSnapshot {
-  /// The key in the table `meta` under which the field names are stored.
+  /// The key in the table `meta` for the names of the state's fields.
   static let fieldsKey = "fields"
 }
 

@@ -76,7 +76,8 @@ extension Journal {
     }
   }
 
-  /// Marks this journal as unusable for its composite, for this process and all later processes.
+  /// Records that the composite must not continue with this journal, neither in this process nor in
+  /// a later process.
   /// - Returns: The error that the next process reports.
   package func refuse(because reason: String) throws(JournalError) -> JournalError {
     try changeDatabase {
@@ -111,8 +112,8 @@ extension Journal {
     run(.acknowledged, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Deletes the record of a commit that is no longer required. Also records the highest deleted
-  /// transaction.
+  /// Deletes the record of a commit, because the record is no longer required. Also records the
+  /// highest transaction whose record was deleted.
   package func removeCommit(of transaction: TransactionID) throws {
     run(.forgotten, .integer(transaction.epoch), .integer(transaction.sequence))
     run(.forgottenThrough, .integer(transaction.epoch), .integer(transaction.sequence))

@@ -26,7 +26,7 @@ package final class Journal {
   /// The random id of the journal. The id identifies the numbering of the events that this node
   /// sends. A reset begins a new numbering.
   package let stream: UInt64
-  /// The contents at the opening; `nil` if the node has never entered a state.
+  /// The contents of the journal when it was opened; `nil` if the node has never entered a state.
   package private(set) var contents: JournalContents?
   /// The file that marks the step in progress, and contains the log.
   package let marker: StepMarkerFile
@@ -76,8 +76,8 @@ package final class Journal {
   private static let answerByteLimit = 64 << 10
   /// The capacity up to which a record's buffer is reused for the next record. Unit: bytes.
   private static let bufferLimit = 256 << 10
-  /// The size of the write-ahead log at which SQLite copies its pages into the database. Unit:
-  /// pages of 4096 bytes.
+  /// The size of the write-ahead log at which SQLite copies the log's pages into the database.
+  /// Unit: pages of 4096 bytes.
   private static let checkpointPageCount = 4_000
 
   /// Opens the journal, or creates a new one. The records of an existing journal stay unchanged
@@ -158,14 +158,14 @@ package final class Journal {
     try begin()
   }
 
-  /// Makes the changes permanent that were made since the opening, including the records from the
-  /// log. From then on, the node records its steps in this journal.
+  /// Commits all changes since the journal was opened, including the records from the log. After
+  /// this call, the node records its steps in this journal.
   package func begin() throws(JournalError) {
     do {
       try writer.releaseWrites()
       log.clear()
-      // Writes the step marker file before the database. So a step marker file with a lower opening
-      // count than the database is an older copy.
+      // Writes the step marker file before the database. So if the opening count in the step marker
+      // file is lower than in the database, the step marker file is an older copy.
       opening.begin(durability)
       try marker.begin(stream, opening: opening.count, record: log.lastNumber)
       try opening.write(to: database)
@@ -183,7 +183,8 @@ package final class Journal {
   /// database.
   let mayLackRecords: Bool
 
-  /// Reads the current contents, including the records since the opening.
+  /// Reads the current contents of the journal, including the records that were made since the
+  /// journal was opened.
   package func readCurrentContents() throws(JournalError) -> JournalContents? {
     do { return try JournalContents.read(updatedDatabase()) } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -201,7 +202,7 @@ package final class Journal {
     marker.unlock()
   }
 
-  // MARK: Records
+  // MARK: Recording changes
 
   /// Records the changes that `write` makes, in one record. If `write` throws, none of the changes
   /// is recorded.
@@ -247,8 +248,8 @@ package final class Journal {
     }
   }
 
-  /// Writes everything into the database after the node has stopped gracefully. So the next process
-  /// requires no file except the database.
+  /// Writes all records and the prepared step into the database after the node has stopped
+  /// gracefully. So the next process requires no file except the database.
   package func finish() throws(JournalError) {
     guard opening.isOpen else { return try writePendingRecords() }
     let step = marker.preparedStepRecord.read().flatMap { $0.outcome == .unknown ? $0.step : nil }
@@ -305,8 +306,8 @@ package final class Journal {
 
   func countRecord() { recordCount += 1 }
 
-  /// Ends the read transaction that the lookups of a turn share. Call this before each write to the
-  /// database.
+  /// Ends the read transaction that all lookups of the current turn share. Call this before each
+  /// write to the database.
   package func endLookups() {
     guard isLookingUp else { return }
     isLookingUp = false
@@ -448,12 +449,13 @@ package final class Journal {
     run(.meta, .text(JournalSnapshot.deadLettersLostKey), .text(String(count)))
   }
 
-  /// Records, as JSON, how far the rules of composites have read the step reports of `node`.
+  /// Records, as JSON, the progress of composites' rules in the step reports of `node`.
   package func recordComponent(_ node: String, _ json: [UInt8]) throws {
     run(.meta, .text(JournalSnapshot.componentKey + node), .text(json))
   }
 
-  /// Deletes the progress of a node whose step reports are no longer read by any rule.
+  /// Deletes the recorded progress for a node, because no rule reads the node's step reports any
+  /// more.
   package func removeComponent(_ node: String) throws {
     run(.metaRemoved, .text(JournalSnapshot.componentKey + node))
   }
@@ -484,8 +486,8 @@ package final class Journal {
 
   /// Records the answer to a request.
   ///
-  /// Leaves out a large state if the last record contains the same state. Also leaves out a state
-  /// that exceeds `answerByteLimit`.
+  /// Omits a large state if the last record contains the same state. Always omits a state that
+  /// exceeds `answerByteLimit`.
   package func recordAnswer(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
     let isRecorded =
       !hasInstances && version == lastVersion && state.count >= RecordedStates.minimumByteCount

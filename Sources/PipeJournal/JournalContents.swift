@@ -42,8 +42,8 @@ package struct JournalContents {
   package struct Receiver: Hashable {
     /// The name of the node.
     package var name: String
-    /// The number of the pipe's last event that went to an earlier receiver; 0 if the pipe had no
-    /// earlier receiver.
+    /// The number of the last event that the pipe delivered to an earlier receiver; 0 if the pipe
+    /// had no earlier receiver.
     package var lastNumberBeforeRedirection: UInt64
 
     package init(_ name: String, lastNumberBeforeRedirection: UInt64 = 0) {
@@ -324,8 +324,8 @@ extension JournalContents {
   }
 }
 
-// The form in the journal: the id of the journal, the transaction and the name of the coordinator,
-// separated by spaces.
+// The recorded form of a coordinator: the id of its journal, the transaction and the coordinator's
+// name, separated by spaces.
 extension RecordedCoordinator {
   var journalValue: String {
     "\(journal) \(lastTransaction.epoch) \(lastTransaction.sequence) \(name)"
@@ -386,7 +386,7 @@ package struct RecordedEvents: Sequence {
     self.count += count - dropped
   }
 
-  /// Removes the first `count` events. The collection must contain at least `count` events.
+  /// Removes the first `count` events. There must be at least `count` events.
   package mutating func removeFirst(_ count: Int) {
     precondition(count <= self.count)
     var iterator = makeIterator()
@@ -400,7 +400,7 @@ package struct RecordedEvents: Sequence {
   package struct Iterator: IteratorProtocol {
     private let rows: [StoredRow]
     private var rowIndex = 0
-    /// The events of the current row that are still to come; `nil` after the last event of the row.
+    /// The remaining events of the current row; `nil` after the last event of the row.
     private var restOfRow: StoredRow?
 
     fileprivate init(_ rows: [StoredRow]) {

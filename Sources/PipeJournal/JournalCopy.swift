@@ -14,7 +14,7 @@ package struct JournalCopy: Sendable {
   /// Whether the copy is complete.
   package var exists: Bool { FileSystem.exists(directory) }
 
-  /// Copies the journals. Locks each journal while copying it, so that no node can start with it.
+  /// Copies the journals. Locks each journal during its copying, so that its node cannot start.
   /// - Throws: ``JournalError`` or `SystemError`.
   package func make(of journals: [(node: String, path: String)]) throws {
     let temporary = directory + ".new"
@@ -40,8 +40,8 @@ package struct JournalCopy: Sendable {
     }
   }
 
-  /// Writes the copied records into the journals. Can be repeated after an interruption.
-  /// - Parameter journals: The same journals as for the copy.
+  /// Replaces the journals with their copies. Can be repeated after an interruption.
+  /// - Parameter journals: The same journals as in ``make(of:)``.
   /// - Throws: ``JournalError`` or `SystemError`.
   package func restore(_ journals: [(node: String, path: String)]) throws {
     for (index, journal) in journals.enumerated() {
@@ -63,9 +63,9 @@ package struct JournalCopy: Sendable {
     FileSystem.removeTree(directory + ".new")
   }
 
-  /// Copies a file over the file `target`, which keeps its identity. If `path` does not exist,
-  /// removes `target`. The step marker file is emptied instead, because it holds the lock of the
-  /// journal.
+  /// Overwrites the contents of the file `target` with the contents of the file `path`. If there is
+  /// no file `path`, removes `target`. Truncates a step marker file instead of removing it, because
+  /// the journal's lock is on this file.
   private static func copy(_ path: String, over target: String) throws(SystemError) {
     let source = open(path, O_RDONLY | O_CLOEXEC)
     if source < 0, errno == ENOENT {

@@ -40,11 +40,12 @@ package final class JournalCut {
     ["", "-wal", ".step"].reduce(0) { $0 + FileSystem.byteCount(of: path + $1) }
   }
 
-  /// Fixes the moment of the cut. Precondition: the node's process is paused or has ended.
+  /// Begins the cut: its contents are the contents of the journal at this moment. Precondition: the
+  /// node's process is paused or has ended.
   package func take() throws(JournalError) {
     do {
       try database.execute("BEGIN")
-      // A transaction reads the contents of the moment of its first read.
+      // All reads of a transaction return the contents at the time of the first read.
       _ = try RecordWriter.lastWrittenNumber(in: database)
       marker = try Self.bytes(of: path + ".step")
     } catch {
@@ -60,7 +61,7 @@ package final class JournalCut {
 
   /// Writes a journal with the contents of the cut, and ends the cut. The journal is a single file,
   /// as if a process had started with these contents and had stopped gracefully without a step.
-  /// - Parameter target: The path of the new file. Files of a former attempt are replaced.
+  /// - Parameter target: The path of the new file. Files from an earlier attempt are replaced.
   package func write(to target: String) throws(JournalError) {
     defer { release() }
     do {

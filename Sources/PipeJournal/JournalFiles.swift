@@ -7,7 +7,7 @@ package final class JournalFiles {
   package let node: String
   private let descriptor: Int32?
 
-  /// The suffix of the marker file of a reset. The file exists until the node has a new journal.
+  /// The suffix of the file that marks a reset. The file exists until the node has a new journal.
   static let resetSuffix = ".reset"
 
   /// Acquires the lock that a running node holds.
@@ -58,7 +58,7 @@ package final class JournalFiles {
 }
 
 extension FileSystem {
-  /// Creates the marker file of a reset. Without this file, a composite whose journal is missing
+  /// Creates the file that marks a reset. Without this file, a composite whose journal is missing
   /// refuses to continue.
   fileprivate static func noteReset(_ path: String, node: String) throws(JournalError) {
     let marker = path + JournalFiles.resetSuffix

@@ -64,12 +64,14 @@ enum JournalSchema {
       """)
   }
 
-  /// The tables with a column `schema`: the schema version of the machine that has written the row.
+  /// The tables whose column `schema` contains the schema version of the machine that wrote the
+  /// row.
   private static let versionedTables = [
     "record", "instance", "instance_effect", "outbox", "effect", "postponed", "dead_letter",
     "prepared",
   ]
-  /// The tables that the upgrade to version 3 creates with a column `schema`.
+  /// The tables that the upgrade to version 3 creates. They have the column `schema` from the
+  /// start.
   private static let newTables: Set = ["record", "instance", "instance_effect"]
 
   /// Whether the tables of a version include instances.

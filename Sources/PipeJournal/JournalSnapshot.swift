@@ -70,7 +70,7 @@ package struct JournalSnapshot: Codable, Sendable {
     package var time: Int64
   }
 
-  /// The timer of the current state that is due first.
+  /// The next timer of the current state to expire.
   package struct Timer: Codable, Hashable, Sendable {
     /// The version of the step that entered the state.
     package var version: UInt64
@@ -132,7 +132,7 @@ package struct JournalSnapshot: Codable, Sendable {
   package var ins: [InPipe] = []
   package var outs: [OutPipe] = []
   package var effects: [Effect] = []
-  /// The timer that is due first; `nil` if no timer is running.
+  /// The next timer to expire; `nil` if no timer is running.
   package var timer: Timer?
   package var deadLetterCount = 0
   /// The number of refused events that were discarded because the journal had the maximum number of
@@ -148,7 +148,8 @@ package struct JournalSnapshot: Codable, Sendable {
   /// number may be lower, because the journal records acknowledgements later.
   package var unacknowledgedCount = 0
 
-  /// The amounts of unfinished work in the journal. This work would be lost with the journal.
+  /// The amounts of unfinished work in the journal. If the journal were removed, this work would be
+  /// lost.
   package var pending: Pending {
     Pending(
       outboxEventCount: outs.reduce(0) { $0 + Int(clamping: $1.waitingCount) },

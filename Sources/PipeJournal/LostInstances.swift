@@ -2,7 +2,8 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The deletion of a stopped node's instances whose states the node's new program cannot read.
+/// The deletion of unreadable instances: a stopped node's instances with states that the node's new
+/// program cannot read.
 package enum LostInstances {
   /// Deletes the instances with the given keys, including their effects and timers.
   package static func remove(

@@ -138,9 +138,9 @@ struct EffectiveOperations {
   /// The keys of the rows that later operations write, by table. Operations are examined last to
   /// first.
   private var laterKeys: [Table: Set<[UInt8]>] = [:]
-  /// The number of the last event that a later operation deletes, by pipe.
+  /// For each pipe, the number of the last event that a later operation deletes.
   private var trimmedEventNumbers: [[UInt8]: Int64] = [:]
-  /// The number of the oldest request whose answer no later operation deletes, by client.
+  /// For each client, the lowest request number whose answer is not deleted by a later operation.
   private var acknowledgedRequestNumbers: [[UInt8]: Int64] = [:]
   /// The number of the first record that no later operation deletes.
   private var firstRecord = Int64.min
@@ -191,8 +191,8 @@ struct EffectiveOperations {
     }
   }
 
-  /// Whether an operation is the last operation on its row. In these tables, the last operation
-  /// alone determines a row.
+  /// Whether an operation is the last operation on its row of `table`. Earlier operations on this
+  /// row have no effect on its final contents.
   /// - Parameter count: The number of leading values that form the key of the row.
   private mutating func isLast(_ operation: EncodedOperation, _ count: Int, of table: Table) -> Bool
   {
@@ -206,7 +206,8 @@ struct EffectiveOperations {
     return true
   }
 
-  /// Whether the answer survives the later operations that delete several answers to its client.
+  /// Whether the database keeps the answer. `false` if a later operation deletes it together with
+  /// other answers to the same client.
   private func isRetained(_ answer: EncodedOperation) -> Bool {
     let client = answer.keyBytes(1)
     return laterKeys[.client]?.contains(client) != true

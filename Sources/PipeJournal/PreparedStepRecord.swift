@@ -4,7 +4,7 @@ import PipeWire
 /// The last prepared step of a node, in the step marker file. The file is mapped into memory. So a
 /// write costs only a copy in memory, and the step survives a crash of the process.
 struct PreparedStepRecord {
-  /// The size of this part of the file. Unit: bytes.
+  /// The size of the prepared step's part of the step marker file. Unit: bytes.
   static let byteCount = 4096
   private let words: UnsafeMutablePointer<UInt64>
 

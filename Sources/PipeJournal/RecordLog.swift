@@ -5,16 +5,16 @@
 /// it contains. A reader of the log uses these numbers to skip the records that are already in the
 /// database. The numbers also show where the log ends and the remains of older records begin.
 struct RecordLog {
-  /// The size of this part of the file. Unit: bytes.
+  /// The size of the log's part of the step marker file. Unit: bytes.
   static let byteCount = 512 << 10
 
-  // A record consists of the words of a header and of its bytes, padded with zeros to the next
-  // word.
+  // A record in the log consists of a header of three words, and the bytes of the record, padded
+  // with zeros to a full word.
   private enum Word { static let count = 0, number = 1, checksum = 2, bytes = 3 }
 
   private let words: UnsafeMutablePointer<UInt64>
-  /// The initial value of each checksum: the id of the journal. With another journal's id, the
-  /// checksums of that journal's remaining records do not match.
+  /// The initial value of each checksum: the id of the journal. If the file still contains records
+  /// of another journal, their checksums do not match.
   private let checksumSeed: UInt64
   /// The position of the next record. Unit: words.
   private var endPosition = 0

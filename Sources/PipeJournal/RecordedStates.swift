@@ -30,7 +30,8 @@ struct RecordedStates {
   private var byteCount = 0
   /// The number of consecutive attempts in which the difference was too large.
   private var failedDifferenceCount = 0
-  /// The number of following states to record completely without computing a difference.
+  /// The number of states that must be recorded completely before the next attempt to compute a
+  /// difference.
   private var undifferencedStateCount = 0
 
   /// The minimum size of a state that may be recorded as a difference. Unit: bytes.
@@ -44,7 +45,7 @@ struct RecordedStates {
   /// The maximum total size of the groups that the journal keeps. Unit: bytes.
   private static let byteLimit = 4 << 20
 
-  // MARK: Recording
+  // MARK: Recording states
 
   /// Decides how to record a state, and returns what to write.
   /// - Parameter record: The number of the record that will contain the state.
@@ -72,8 +73,8 @@ struct RecordedStates {
       return nil
     }
     guard let text = StateDifference.make(from: base.state, to: state, limit: limit) else {
-      // Some states change completely with each step. So after each failure in a row, twice as many
-      // states are recorded before the next attempt.
+      // Some states change completely with each step. So after each consecutive failure to compute
+      // a small difference, the number of states before the next attempt doubles.
       undifferencedStateCount = min(1 << failedDifferenceCount, 64) - 1
       failedDifferenceCount = min(failedDifferenceCount + 1, 6)
       return nil
@@ -85,11 +86,11 @@ struct RecordedStates {
     return Entry(baseRecord: base.record, text: text)
   }
 
-  /// Makes the next state be recorded completely. Called after an error, when the record of the
-  /// base may not exist.
+  /// Ensures that the next state is recorded completely. Called after an error, because the record
+  /// with the base may not exist.
   mutating func forgetBase() { base = nil }
 
-  // MARK: Deleting
+  // MARK: Deleting old records
 
   /// Returns the number of the oldest record to keep; `nil` if no records should be deleted.
   ///
@@ -126,7 +127,7 @@ struct RecordedStates {
   }
 }
 
-// Reading.
+// Reading the recorded states.
 extension RecordedStates {
   /// Reads the groups from the records of a database. The next state will be recorded completely.
   init(_ database: Database) throws {
@@ -179,7 +180,7 @@ final class RecordedStateReader {
   }
 }
 
-/// The error that a recorded difference cannot be applied to its base.
+/// The error for a recorded difference that cannot be applied to its base.
 struct UnreadableState: Error, CustomStringConvertible {
   let record: Int64
   let baseRecord: Int64

@@ -79,8 +79,8 @@ package struct ShardMove {
   ///   - processes: The processes after the move. The index of a process is the index of its shard.
   ///   - former: The processes that have journals before the move.
   ///   - pipes: The pipes from other nodes, and from the node itself, to the node.
-  ///   - receiversByPipe: The receiver of each outbound pipe of the former processes, by pipe; `nil` for
-  ///     a receiver without a journal.
+  ///   - receiversByPipe: The receiver of each outbound pipe of the former processes, by pipe;
+  ///     `nil` for a receiver without a journal.
   package init(
     of node: String, key: String, topology: String, to processes: [Process],
     from former: [Process], pipes: [Pipe], receiversByPipe: [String: Process?]
@@ -94,16 +94,16 @@ package struct ShardMove {
     self.receiversByPipe = receiversByPipe
   }
 
-  // MARK: The need for a move
+  // MARK: Checking whether a move is required
 
-  /// Returns the value for a shard in its journal's table `meta`, such as `0/4`; `nil` if the node
-  /// has only one shard.
+  /// Returns the text that identifies a shard in its journal's table `meta`, such as `0/4`; `nil`
+  /// if the node has only one shard.
   private static func shardMark(_ index: Int, of count: Int) -> String? {
     count == 1 ? nil : "\(index)/\(count)"
   }
 
-  /// Returns the number of shards for which a journal was written. Returns `nil` if the journal
-  /// does not belong to a keyed node.
+  /// Returns the number of shards that a node had when its journal was written. Returns `nil` if
+  /// the journal does not belong to a keyed node.
   package static func shardCount(ofJournal path: String, of name: String) throws(JournalError)
     -> Int?
   {
@@ -119,7 +119,8 @@ package struct ShardMove {
     }
   }
 
-  /// Whether a journal was written for another number of shards, or a move was interrupted.
+  /// Whether a move is required: the number of shards has changed since a journal was written, or a
+  /// move was interrupted.
   package func isNeeded() throws(JournalError) -> Bool {
     for process in formerProcesses {
       guard let index = processes.firstIndex(where: { $0.name == process.name }) else {
@@ -137,11 +138,11 @@ package struct ShardMove {
     return false
   }
 
-  // MARK: The move
+  // MARK: Running the move
 
-  /// Moves instances and events.
-  /// - Throws: ``ShardMoveError`` if nothing was moved. After any other error, the move is incomplete,
-  ///   and must be run again before a process of the node can start.
+  /// Moves the instances and the undelivered events to the shards that own them.
+  /// - Throws: ``ShardMoveError`` if nothing was moved. After any other error, the move is
+  ///   incomplete, and must be run again before a process of the node can start.
   package func run() throws -> Report {
     var journals: [String: Journal] = [:]
     for process in formerProcesses { journals[process.name] = try open(process) }
@@ -209,10 +210,10 @@ package struct ShardMove {
       durability: process.durability)
   }
 
-  // MARK: Checks
+  // MARK: Checks before the move
 
-  /// The prefix of keys in the table `meta`. The rest of the key is the id of a journal whose
-  /// instances were copied into this journal, or `begun`.
+  /// The prefix of the keys in the table `meta` that mark an incomplete move. The rest of such a
+  /// key is `begun`, or the id of a journal whose instances were copied into this journal.
   static let moveMarkerKeyPrefix = "moved "
 
   /// Returns the markers of an incomplete move.
@@ -236,7 +237,8 @@ package struct ShardMove {
   }
 
   /// Checks that all events that the node has sent were delivered. After the move, the next events
-  /// of an instance may come from another process. They could overtake undelivered events.
+  /// of an instance may come from another process. These next events could overtake undelivered
+  /// events.
   private func checkDelivery(_ journals: [String: Journal]) throws {
     for source in formerProcesses {
       guard let journal = journals[source.name] else { continue }
@@ -257,7 +259,8 @@ package struct ShardMove {
   }
 
   /// Checks that no instance is prepared for a synchronized event, and that no event is postponed.
-  /// Either is possible only if the node has just been removed from a composite.
+  /// Prepared instances and postponed events are possible only if the node has just been removed
+  /// from a composite.
   private func checkNoInstanceWaits(_ journals: [String: Journal]) throws {
     for journal in journals.values {
       let prepared = try journal.preparedInstances().count
@@ -294,7 +297,7 @@ package struct ShardMove {
     ) { $0.unsigned(0) }.first ?? 0
   }
 
-  // MARK: Events
+  // MARK: Moving events
 
   /// Distributes the undelivered events of a pipe to the pipe's new ends. Each event goes to the
   /// end whose shard owns the event's key.
@@ -366,7 +369,7 @@ package struct ShardMove {
     return ends.filter { seenNames.insert($0.name).inserted }
   }
 
-  // MARK: Requests
+  // MARK: Keeping request numbers
 
   /// Stores the highest request number of all journals in the journal of each shard. A client may
   /// repeat a request that a former process has recorded. Without this number, a shard with the
@@ -389,7 +392,7 @@ package struct ShardMove {
     }
   }
 
-  // MARK: Instances
+  // MARK: Moving instances
 
   /// Copies the instances that a shard owns from one journal to another. Does nothing if the target
   /// already contains these instances.

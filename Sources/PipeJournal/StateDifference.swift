@@ -11,7 +11,7 @@ import PipeMachines
 /// [54,[0,21],"18",[23,31]]
 /// ```
 package enum StateDifference {
-  /// The error that a difference does not fit the earlier state.
+  /// The error for a difference that does not fit the earlier state.
   package struct UnreadableError: Error, Equatable {}
 
   /// The maximum number of strings in a difference.
@@ -129,9 +129,10 @@ struct CommonParts {
   private static let partLimit = 128
   /// The number of equal bytes with which a common part must begin.
   private static let probeByteCount = 16
-  /// The searches for the next equal bytes of two texts, in the order in which they are tried. For
-  /// each of its offsets, a search takes the bytes at this offset in one text, and looks for them
-  /// in the first `window` bytes of the other text. Unit: bytes.
+  /// The searches for the next equal bytes of two texts that differ at the current positions, in
+  /// order. Each search tries several offsets from these positions: it takes the bytes at the
+  /// offset in one text, and searches the next `window` bytes of the other text for them. Unit:
+  /// bytes.
   private static let searches = [
     (offsets: stride(from: 0, to: 64, by: 1), window: 512),
     (offsets: stride(from: 0, to: 256, by: 32), window: 32 << 10),
@@ -143,8 +144,8 @@ struct CommonParts {
     self.limit = limit
   }
 
-  /// Finds the common parts. Returns `false` if there are more than `partLimit` parts, or if the
-  /// text outside of the parts exceeds `limit`.
+  /// Finds the common parts. Returns `false` if there are more than `partLimit` common parts, or if
+  /// the text outside of the common parts exceeds `limit`.
   mutating func run() -> Bool {
     let prefix = commonPrefix(from: 0, 0, through: base.count, state.count)
     let suffix = commonSuffix(upTo: min(base.count, state.count) - prefix)
@@ -208,7 +209,7 @@ struct CommonParts {
     return nil
   }
 
-  /// Returns the number of equal bytes from the two start positions on.
+  /// Returns the length of the common text that begins at the two start positions. Unit: bytes.
   private func commonPrefix(from baseStart: Int, _ start: Int, through baseEnd: Int, _ end: Int)
     -> Int
   {
@@ -231,7 +232,8 @@ struct CommonParts {
     return count
   }
 
-  /// Returns the number of equal bytes at the ends of both texts, but at most `limit`.
+  /// Returns the length of the common text at the ends of both texts, but at most `limit`. Unit:
+  /// bytes.
   private func commonSuffix(upTo limit: Int) -> Int {
     guard limit > 0, let first = base.baseAddress, let second = state.baseAddress else { return 0 }
     let (left, right) = (first + base.count, second + state.count)

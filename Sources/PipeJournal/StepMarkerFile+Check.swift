@@ -6,8 +6,8 @@ extension StepMarkerFile {
   /// - Parameters:
   ///   - last: The number of the last record, whether in the database or in the log.
   ///   - written: The number of the last record in the database.
-  /// - Returns: Whether the file is missing after a shutdown or crash of the system, so that
-  ///   records may be lost with the file.
+  /// - Returns: Whether records may be lost, because the file is missing after a shutdown or crash
+  ///   of the system.
   /// - Throws: ``JournalError`` if a record is missing, or if the step marker file or the database
   ///   is an older copy.
   func check(

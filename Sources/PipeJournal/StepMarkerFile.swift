@@ -26,7 +26,7 @@ package final class StepMarkerFile {
   private static let fileByteCount = logStart + RecordLog.byteCount
   private static let magic: UInt64 = 0x7069_7065_7374_6532
   /// The first word of a file that an earlier version of this library has written. Such a file
-  /// contains less about the journal.
+  /// contains less data about the journal.
   private static let formerMagic: UInt64 = 0x7069_7065_7374_6570
   private let path: String
   private let descriptor: Int32
@@ -38,7 +38,7 @@ package final class StepMarkerFile {
   let preparedStepRecord: PreparedStepRecord
   /// The part of the file for the ``RecordLog``.
   var logWords: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
-  /// The effect that ended the last incarnation; `nil` if no effect did.
+  /// The effect that ended the last incarnation; `nil` if no effect ended it.
   package let fatalEffect: EffectOrigin?
   /// Whether the last incarnation requested that this incarnation check the size of the state after
   /// each step.
@@ -71,10 +71,10 @@ package final class StepMarkerFile {
   // The layout in words: magic, pid, hash of the boot, last record, sequence of the step in
   // progress. Then the length of the name of the step's source (0: no step), stream and opening of
   // the journal, checksum of the prepared step, last record that was written directly into the
-  // database, name of the source. The last four words of the first 4,096 bytes are about the effect
-  // that has ended the process, except for the second: instance of the effect (0: the node has no
-  // instances), whether to measure each step, feedback of the effect plus 1 (0: no effect, all
-  // bits: the timers of a state), version of the effect.
+  // database, name of the source. The first 4,096 bytes end with four further words: instance of
+  // the effect that has ended the process (0: the node has no instances), whether to measure each
+  // step, feedback of that effect plus 1 (0: no effect, all bits: the timers of a state), version
+  // of that effect.
   private enum Word {
     static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5
     static let stream = 6, opening = 7, prepared = 8, written = 9, name = 10
@@ -150,8 +150,8 @@ package final class StepMarkerFile {
     return Int64(status.st_size)
   }
 
-  /// Assigns the file to the journal with the id `stream`, whose database contains all records up
-  /// to `record`.
+  /// Assigns the file to the journal with the id `stream`. The journal's database contains all
+  /// records up to `record`.
   func begin(_ stream: UInt64, opening: UInt64, record: UInt64) throws {
     try beginBoot()
     words[Word.pid] = UInt64(getpid())
@@ -251,7 +251,7 @@ package final class StepMarkerFile {
         "the file is missing, but record \(formerLastRecord) was written: the file was removed")
   }
 
-  // MARK: The prepared step
+  // MARK: Prepared step
 
   /// Writes a prepared step. Returns `false` if the step is too large.
   /// - Parameters:
@@ -263,8 +263,8 @@ package final class StepMarkerFile {
     return preparedStepRecord.write(step, applied: applied, schema: schema)
   }
 
-  /// Whether the file still contains the prepared step that its stored checksum belongs to. Also
-  /// `true` if no checksum was stored.
+  /// Whether the prepared step in the file has the checksum that was stored for it. Also `true` if
+  /// no checksum was stored.
   var hasPreparedStep: Bool {
     guard let recordedChecksum = formerContents?.preparedChecksum, recordedChecksum != 0,
       recordedChecksum != Self.isPreparing
@@ -290,7 +290,7 @@ package final class StepMarkerFile {
     return SourceMarker(words: words, name: bytes)
   }
 
-  /// A marker for the beginning and the end of each step whose event comes from one source.
+  /// A marker of the step in progress, for the events from one source.
   package struct SourceMarker {
     fileprivate let words: UnsafeMutablePointer<UInt64>
     fileprivate let name: [UInt8]

@@ -32,7 +32,7 @@ package struct StoredValue {
   }
 }
 
-// The values that the next process of a node must be able to read.
+// The stored values that the next process of a node must be able to read.
 extension JournalReader {
   /// Calls `body` with each state and event that the node's machine reads at its next start, or
   /// later.

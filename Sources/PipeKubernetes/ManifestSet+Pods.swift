@@ -33,7 +33,7 @@ extension ManifestSet {
         Self.variable("HOST_NAME", field: "spec.nodeName"), Self.rootVariable,
       ]),
     ]
-    // Mounts only this file, so that the other files in the image's directory stay visible.
+    // Mounts only the key file, so that the image's other files in the same directory stay visible.
     let mounts: [ManifestTree] = [
       [
         "name": "key", "mountPath": .string(key), "subPath": .string(Self.agentKeyFileName),
@@ -61,7 +61,8 @@ extension ManifestSet {
     ]
     let values: ManifestTree? =
       variables.isEmpty ? nil : [["secretRef": ["name": .string(variablesSecret)]]]
-    // Mounts single files, because the image may have files for the machines in the same directory.
+    // Mounts the files one by one, so that the machines' files, which the image may have in the
+    // same directory, stay visible.
     let mounts: [ManifestTree] =
       sourceFiles.map {
         [
@@ -73,7 +74,8 @@ extension ManifestSet {
       ["name": "files", "configMap": ["name": .string(filesConfigMap)]],
       keysVolume,
     ]
-    // When the files change, this annotation changes as well, so that Kubernetes replaces the pod.
+    // When the topology file or the deployment file changes, this annotation changes as well, so
+    // that Kubernetes replaces the pod.
     let text = sourceFiles.map { "\($0.name)\n\($0.text)\n" }.joined()
     return statefulSet(
       process, pod: pod(process, container.with(["envFrom": values]), mounts, volumes),
@@ -217,7 +219,7 @@ extension ManifestSet {
     ]
   }
 
-  // MARK: The end
+  // MARK: Grace periods of pods
 
   /// The time that a pod may need to end, in addition to the stop timeout. Unit: seconds.
   private static let gracePeriodMarginSeconds = 15

@@ -152,7 +152,7 @@ package struct ManifestSet: Sendable {
     manifests.map { "---\n" + $0.yaml }.joined()
   }
 
-  // MARK: Names
+  // MARK: Names of objects
 
   /// The namespace of all objects.
   package var namespace: String { deployment.namespace ?? clusterNames.topology }
@@ -168,12 +168,12 @@ package struct ManifestSet: Sendable {
       objectName: clusterNames.orchestrator, placement: nil, hasJournal: true)
   }
 
-  /// The names of the Secret with the variables and of the ConfigMap. Both contain a dot, so they
-  /// differ from the names of processes.
+  /// The names of the Secret with the variables (`variablesSecret`) and of the ConfigMap
+  /// (`filesConfigMap`). Both names contain a dot, so they differ from the names of processes.
   var variablesSecret: String { clusterNames.orchestrator + ".variables" }
   var filesConfigMap: String { clusterNames.orchestrator + ".files" }
 
-  // MARK: Labels
+  // MARK: Labels of objects
 
   /// The labels that all objects of this topology have. No other objects in the cluster have these
   /// labels.

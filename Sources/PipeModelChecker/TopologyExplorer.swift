@@ -116,8 +116,8 @@ package struct TopologyExplorer {
   /// - Parameters:
   ///   - visitsAllStates: Whether to visit all states. If `false`, a reduced search may
   ///   omit states.
-  ///   - usesSymmetries: Whether a reduced search visits only one of several states that differ by a
-  ///     renaming of keys.
+  ///   - usesSymmetries: Whether a reduced search visits only one state of each group of states
+  ///     that differ by a renaming of keys.
   private func prepare(
     visitsAllStates: Bool, _ programEvaluators: ProgramEvaluators? = nil,
     _ capacities: [Int]? = nil, usesSymmetries: Bool = false
@@ -187,11 +187,11 @@ struct WatchedStates {
   var questions = ExplorationQuestions()
   /// The properties, by the number of the observation. A property may have several observations.
   private(set) var propertiesByObservation: [Int: ExploredProperty] = [:]
-  /// For each observation that a pipe is full: the index of the pipe. Contains only pipes that have
+  /// The indices of pipes, by the observation that the pipe is full. Contains only pipes that have
   /// more capacity at run time.
   private(set) var pipesByBoundObservation: [Int: Int] = [:]
-  /// For each observation that a pipe is full, if the instances of the pipe's sender can be locked:
-  /// the index of the pipe.
+  /// The indices of pipes, by the observation that the pipe is full. Contains only pipes that are
+  /// explored with their full capacity, and whose sender has instances that can be locked.
   private var pipesByLockObservation: [Int: Int] = [:]
 
   init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
@@ -313,8 +313,8 @@ struct CapacityEscalation {
 }
 
 extension TopologyModel {
-  /// - Throws: `TopologyErrors` if an effect of an instance gives a synchronized event. In a run, such
-  ///   an effect ends the node.
+  /// - Throws: `TopologyErrors` if an effect of an instance emits a synchronized event. In a run,
+  ///   such an effect ends the node.
   fileprivate func checkEffectsOfInstances() throws {
     var errors: [Diagnostic] = []
     for (node, outputs) in section.effectEvents.sorted(by: { $0.key < $1.key }) {

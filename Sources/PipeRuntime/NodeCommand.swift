@@ -64,7 +64,7 @@ struct NodeCommand {
     }
   }
 
-  // MARK: run
+  // MARK: The verb run
 
   private var host: NodeHost {
     NodeHost(
@@ -94,7 +94,7 @@ struct NodeCommand {
     }
   }
 
-  // MARK: describe, list
+  // MARK: The verbs describe and list
 
   private func describe(_ parsed: ParsedArguments) -> Never {
     do {
@@ -132,7 +132,7 @@ struct NodeCommand {
     exit(0)
   }
 
-  // MARK: monitor
+  // MARK: The verb monitor
 
   private func parameters(of parsed: ParsedArguments) -> JSONValue {
     guard let text: String = parsed.value("parameters") else { return [:] }
@@ -166,7 +166,7 @@ struct NodeCommand {
     exit(code)
   }
 
-  // MARK: Messages
+  // MARK: Help and error messages
 
   private var help: String {
     let text = HelpText()

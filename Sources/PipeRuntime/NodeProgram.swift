@@ -10,8 +10,8 @@ import PipeMachines
 /// }
 /// ```
 ///
-/// The orchestrator calls the program's verbs `run`, `describe` and `explore`. You can call `list`,
-/// `monitor` and `view`.
+/// The orchestrator calls the program's verbs `run`, `describe`, `explore` and `try-journals`. You
+/// can call `list`, `monitor` and `view`.
 public protocol NodeProgram {
   /// The machines that nodes of a topology can run.
   static var machines: [any Machine.Type] { get }

@@ -51,7 +51,7 @@ final class StateHistory: Sendable {
   /// The maximum number of states to keep for a node.
   private static let maximumStateCount = 100_000
 
-  // MARK: Writing
+  // MARK: Recording of states
 
   func append(_ change: StateChange) {
     wake { record in
@@ -85,7 +85,7 @@ final class StateHistory: Sendable {
     for continuation in continuations { continuation.resume() }
   }
 
-  // MARK: Reading
+  // MARK: Searches for states
 
   /// Returns the recorded states of a node, oldest first.
   func states(of node: String) -> [StateChange] {

@@ -95,8 +95,8 @@ struct StateSearch: Sendable {
     case .inOrder:
       if patterns[matchedStates.count].accepts(change.state) { matchedStates.append(change) }
     case .exactly:
-      // Finds the longest run of consecutive states that ends with this state and matches the first
-      // patterns. Missed states interrupt a run.
+      // Finds the longest run of states that matches the first patterns. The run ends with this
+      // state, and its states are consecutive: missed states interrupt a run.
       var run = change.missedCount == 0 ? matchedStates + [change] : [change]
       while !run.isEmpty, !zip(run, patterns).allSatisfy({ $1.accepts($0.state) }) {
         run.removeFirst()

@@ -101,7 +101,7 @@ package struct TestDirectory: Sendable {
     Self.pathsInUse.withLock { _ = $0.remove(path) }
   }
 
-  // MARK: Leftovers
+  // MARK: Leftover files and processes
 
   /// The paths of the sockets, locks and records in this directory. Each belongs to a topology that
   /// is running or was killed.

@@ -88,8 +88,8 @@ extension TopologyCoverage {
   /// The expected steps that were not seen.
   public var unseenSteps: [TopologyStep] { entries.filter { $0.seenCount == 0 }.map(\.step) }
 
-  /// The steps that were seen but not expected, sorted by description. Only for nodes that have
-  /// expected steps.
+  /// The steps that were seen but not expected, sorted by description. Steps of nodes without
+  /// expected steps are not included.
   public var unexpectedSteps: [TopologyStep] {
     record.withLock { record in
       let nodes = Set(record.expectedSteps.filter(\.isMove).map(\.node))

@@ -3,7 +3,7 @@ import PipeRuntime
 import PipeSupervision
 
 extension TopologyHarness {
-  /// The maximum number of lines that a report contains of each log.
+  /// The maximum number of lines of each log in a report.
   private static let displayLimit = 12
 
   /// Returns the log lines of a node, and the orchestrator's notes about the node, oldest first.

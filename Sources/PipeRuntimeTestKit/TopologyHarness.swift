@@ -130,7 +130,7 @@ public final class TopologyHarness: Sendable {
 
   /// The name of a file in the test's directory. Failpoints have an effect only while this file
   /// exists. The harness removes the file before it stops the topology, since failpoints must not
-  /// affect the stop, which is no longer a part of the test.
+  /// affect the stop, which is not a part of the test.
   private static let failpointSwitch = "failpoints"
 
   /// The name of the directory of the recorded run, in the test's directory.
@@ -140,7 +140,7 @@ public final class TopologyHarness: Sendable {
   /// time.
   package static let clientTimeout: Duration = .seconds(600)
 
-  // MARK: The start
+  // MARK: Start of the topology
 
   private static func attach(
     to name: String, at control: String, orchestrator: LaunchedProgram, options: Options,
@@ -209,8 +209,8 @@ public final class TopologyHarness: Sendable {
     }
   }
 
-  /// Waits until the feeds have delivered the current states of all nodes. From then on, no state
-  /// is missed.
+  /// Waits until the feeds have delivered the current states of all nodes. Afterwards, no state is
+  /// missed.
   private func awaitStates() async throws {
     var nodesWithoutState: [String] = []
     let states: WaitResult<Bool> = try await pollUntilStalled(
@@ -229,7 +229,7 @@ public final class TopologyHarness: Sendable {
         + "\(options.startTimeout.shortText) of the start", after: stall)
   }
 
-  // MARK: The end
+  // MARK: Stop of the topology
 
   /// Stops the topology gracefully, and removes the test's directory.
   /// - Returns: A description of each problem: an early end, an ungraceful stop, a crash, or

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Launches the topology of a file for a test, and stops it afterwards.
+/// Launches the topology in a file for a test, and stops the topology afterwards.
 ///
 /// Each test has its own processes, sockets and logs, so tests can run at the same time. The
 /// processes and files are removed at the end, even if the test fails or the test process crashes.

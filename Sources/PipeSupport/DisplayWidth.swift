@@ -11,7 +11,8 @@ extension StringProtocol {
     return String(result)
   }
 
-  /// Returns the start of the text, at most `columns` wide, with an ellipsis where the text was cut.
+  /// Returns the start of the text, at most `columns` wide, with an ellipsis where the text was
+  /// cut.
   package func cut(to columns: Int) -> String {
     guard displayWidth > columns else { return String(self) }
     var result = ""

@@ -47,7 +47,7 @@ import Synchronization
     }
   }
 #else
-  /// A value behind a lock that is held only briefly.
+  /// A value behind a mutex. Each caller must hold the mutex only briefly.
   @usableFromInline
   package typealias Locked = Mutex
 #endif

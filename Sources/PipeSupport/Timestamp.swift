@@ -13,7 +13,8 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// Creates a timestamp from nanoseconds since 1970, truncated to milliseconds.
   package init(nanoseconds: Int64) { milliseconds = nanoseconds / 1_000_000 }
 
-  /// The time in nanoseconds since 1970, clamped to the range of `Int64` before 1677 and after 2262.
+  /// The time in nanoseconds since 1970, clamped to the range of `Int64` before 1677 and after
+  /// 2262.
   package var nanoseconds: Int64 {
     let (product, isOverflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
     return isOverflow ? (milliseconds < 0 ? .min : .max) : product

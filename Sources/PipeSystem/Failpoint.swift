@@ -3,7 +3,7 @@ import PipeSupport
 
 /// The points at which a test can make a process crash, stop, wait or fail; see docs/FAULTS.md.
 package enum Failpoint: String, CaseIterable, Sendable {
-  /// The inputs of one turn have arrived; the node has not taken their steps yet.
+  /// The inputs of one turn have arrived; the node has not taken steps for these inputs yet.
   case stepBefore = "step.before"
   /// The node has taken the steps of one turn; nothing is recorded yet.
   case stepAfter = "step.after"
@@ -74,7 +74,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   // Failpoints of the orchestrator, while it backs up the topology.
   /// The nodes are paused; their journals are not read yet.
   case backupPaused = "backup.paused"
-  /// The contents of the backup are fixed, and the nodes continue; nothing is written yet.
+  /// The contents of the backup are captured, and the nodes continue; nothing is written yet.
   case backupTaken = "backup.taken"
   /// The backup is written under a temporary name.
   case backupWritten = "backup.written"

@@ -155,7 +155,8 @@ extension TopologyValueType<Set<NodeDependency>> {
 }
 
 extension TopologyValueType<StateCondition> {
-  /// The type of a state to wait for, or of some fields of a state that is a struct.
+  /// The type of a condition on a state: the state to wait for or, if the state is a struct, some
+  /// of its fields.
   static var condition: Self {
     let fields: JSONValue = ["type": "object", "minProperties": 1]
     let schema: JSONValue = ["anyOf": [.reference("caseName"), .variable, fields]]

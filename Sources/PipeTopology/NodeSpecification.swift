@@ -12,7 +12,7 @@ public struct NodeSpecification: Hashable, Sendable {
     case constant(JSONValue, machine: String? = nil)
   }
 
-  /// The limits of a node's log that differ from the topology's limits.
+  /// A node's own log limits, which override the topology's limits.
   public struct Logs: Hashable, Sendable {
     /// The size at which a log file is rotated; `nil` uses the topology's size. Unit: bytes.
     public var maxSize: Int?
@@ -50,7 +50,7 @@ public struct NodeSpecification: Hashable, Sendable {
   public var workingDirectory: String?
   /// The signal and timeout for stopping the node.
   public var stop: StopPolicy
-  /// The limits of the node's log that differ from the topology's limits.
+  /// The node's own log limits, which override the topology's limits.
   public var logs: Logs
   /// The rules by which the orchestrator restarts the node.
   public var restart: RestartPolicy

@@ -35,8 +35,8 @@ public struct PipeSpecification: Hashable, Sendable {
   public var onRefused: OnRefused
   /// The durability of the pipe's events; `nil` uses the lower durability of the pipe's two nodes.
   public var durability: Durability?
-  /// The part of the events that the pipe carries to one shard of its receiver; `nil` for a pipe of
-  /// the topology file.
+  /// For a pipe to a single shard: the shard, and the event field whose value selects the shard.
+  /// `nil` for a pipe of the topology file.
   package var route: NodeConfiguration.Route?
 
   /// Makes a pipe.

@@ -40,7 +40,7 @@ public struct StateCondition: Hashable, Sendable {
   }
 
   /// Returns whether a field has the wanted value. If `wanted` is only the name of an enum case,
-  /// the field matches if it is that case with any associated values.
+  /// the field matches if its value is this case, with any associated values.
   private static func matches(_ wanted: JSONValue, _ value: JSONValue) -> Bool {
     wanted.canonicalForm == value.canonicalForm
       || wanted.string != nil && value.caseMembers != nil && wanted.string == value.caseName

@@ -10,8 +10,8 @@ extension TopologyChecker {
     for node in topology.nodes where node.constant == nil {
       machines[node.name] = machine(of: node)
     }
-    // The reader has already reported these errors, and further checks would report errors that
-    // follow from them.
+    // The reader has already reported structural errors. Further checks would only report errors
+    // that follow from them.
     let problems = Composition.structuralErrors(
       of: topology.composites.map(\.declaration), machines: topology.nodes.map(\.name))
     guard problems.isEmpty else { return }
@@ -149,7 +149,7 @@ extension TopologyChecker {
     }
   }
 
-  // MARK: Projections
+  // MARK: Checks of projections
 
   private mutating func checkProjection(
     of composite: CompositeSpecification, in parts: TopologyComposites?
@@ -189,7 +189,7 @@ extension TopologyChecker {
     }
   }
 
-  // MARK: Pipes
+  // MARK: Checks of pipes
 
   /// Reports a pipe that delivers a synchronized event directly to one component.
   mutating func checkSynchronized(_ pipe: PipeSpecification, at path: [String]) {

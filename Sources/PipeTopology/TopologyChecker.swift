@@ -26,10 +26,10 @@ public struct TopologyChecker: DiagnosticCollector {
 
     /// Returns the schema version of a pipe's events; `nil` if the receiver has no machine.
     ///
-    /// Versions are versions of the receiver's machine. The events of a port have the version that
-    /// the port declares. Without a declaration, they have the version of the receiver's machine in
-    /// the sender's program, or else version 1. The events of a rule are written in the topology
-    /// file, so they have the current version of the receiver's machine.
+    /// All versions here are schema versions of the receiver's machine. The events of a port have
+    /// the version that the port declares. Without a declaration, they have the version of the
+    /// receiver's machine in the sender's program, or else version 1. The events of a rule are
+    /// written in the topology file, so they have the current version of the receiver's machine.
     package func schema(ofEventsOf pipe: PipeSpecification, in topology: Topology) -> Int? {
       guard let receiver = topology.node(pipe.receiver), let machine = receiver.machine else {
         return nil
@@ -85,7 +85,7 @@ public struct TopologyChecker: DiagnosticCollector {
     return description?.error == nil ? description : nil
   }
 
-  // MARK: Nodes and monitors
+  // MARK: Checks of nodes and monitors
 
   private mutating func check(_ node: NodeSpecification) {
     let path = ["nodes", node.name]

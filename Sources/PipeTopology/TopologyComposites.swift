@@ -70,7 +70,7 @@ package struct TopologyComposites: Sendable {
     return acceptingNodes[0]
   }
 
-  // MARK: Plans
+  // MARK: Plans of the coordinators
 
   /// The plans of the coordinators, one for each conflict class, in file order.
   package var coordinatorPlans: [ConflictClassPlan] {

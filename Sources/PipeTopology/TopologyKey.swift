@@ -79,7 +79,7 @@ struct TopologyKey<Model: Sendable>: Sendable {
   }
 }
 
-/// A row of a table in docs/TOPOLOGY.md.
+/// A row of a documentation table, which describes one key.
 typealias TopologyRow = (key: String, meaning: String, defaultText: String)
 
 extension JSONValue {

@@ -4,7 +4,7 @@ import PipeWire
 
 /// The declarations of the keys in topology files.
 package enum TopologyKeys {
-  /// The lines of the tables in docs/TOPOLOGY.md, each table with its heading.
+  /// The tables in docs/TOPOLOGY.md: for each table, its heading and its lines of text.
   package static let documentationTables = [
     ("Top level", topLevel.tableLines), ("A node", node.tableLines), ("A pipe", pipe.tableLines),
     ("A composite", composite.tableLines), ("A monitor", monitor.tableLines),

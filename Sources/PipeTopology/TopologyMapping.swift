@@ -72,7 +72,7 @@ struct TopologyMapping<Model: Sendable>: Sendable {
 
   var documentationRows: [TopologyRow] { keys.flatMap { $0.documentationRows(in: emptyModel) } }
 
-  /// The lines of the mapping's table in docs/TOPOLOGY.md.
+  /// The lines of the mapping's table in the documentation.
   var tableLines: [String] {
     documentationRows.map { "| `\($0.key)` | \($0.meaning) | \($0.defaultText) |" }
   }

@@ -49,7 +49,7 @@ struct TopologyReading: DiagnosticCollector {
     report(code, place, "must be \(wanted), not \(place.node.summary)")
   }
 
-  // MARK: Mappings and lists
+  // MARK: Reading mappings and lists
 
   /// An entry of a mapping. `isKeyText` is `false` for an unquoted key that YAML reads as a number or
   /// a Boolean, such as `1` or `true`. `position` is the location of the key.
@@ -97,7 +97,7 @@ struct TopologyReading: DiagnosticCollector {
     }
   }
 
-  // MARK: Scalars
+  // MARK: Reading scalars
 
   mutating func string(_ place: TopologyCursor, hint: String) -> String? {
     if let scalar = place.node.scalar {
@@ -226,7 +226,7 @@ public enum TopologyReader {
       variables: TopologyVariables([:]))
   }
 
-  /// The readable part of a file, and its diagnostics.
+  /// The readable part of a file, and the diagnostics of the file.
   package typealias Examination = (
     topology: Topology, source: SourceMap, diagnostics: [Diagnostic]
   )
@@ -319,7 +319,7 @@ struct TopologyCursor {
       keyPath: keyPath.isEmpty ? name : "\(keyPath).\(name)")
   }
 
-  /// Returns a cursor for the same value, which messages call `owner`.
+  /// Returns a cursor for the same value. Messages use `owner` as the name of the value.
   func named(_ owner: String) -> TopologyCursor {
     TopologyCursor(node: node, path: path, owner: owner)
   }

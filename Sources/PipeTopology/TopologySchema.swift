@@ -33,7 +33,7 @@ public enum TopologySchema {
   ]
 }
 
-// Parts of a schema.
+// The parts from which the schemas are composed.
 extension JSONValue {
   static let nonemptyText: JSONValue = ["type": "string", "minLength": 1]
   static let variable = reference("variable")

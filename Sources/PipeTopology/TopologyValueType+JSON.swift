@@ -2,7 +2,8 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-// Values that the runtime passes to programs: states, events, parameters and environment variables.
+// The types of values that the runtime passes to programs: states, events, parameters and
+// environment variables.
 extension TopologyValueType<JSONValue> {
   /// The type of a mapping with any contents. If the mapping is empty, the writer omits it.
   static var object: Self {

@@ -67,7 +67,8 @@ extension TopologyValueType<[String]> {
     Self(schema: .nodeList(minItems: 1), writeValue: OrderedValue.names) { $0.readNames($1) }
   }
 
-  /// The type of a list of unique names of nodes to watch. Without the key, all nodes are watched.
+  /// The type of a list of unique node names: the nodes to watch. Without the key, all nodes are
+  /// watched.
   static var watchedNames: Self {
     Self(schema: uniqueNames.schema, writeValue: OrderedValue.names) { reading, cursor in
       let list = reading.readNames(cursor)
@@ -80,7 +81,7 @@ extension TopologyValueType<[String]> {
 }
 
 extension TopologyValueType<[Diagnostic.Code]> {
-  /// A list of warning codes without duplicates.
+  /// The type of a list of unique warning codes.
   static var warningCodes: Self {
     let choices = Diagnostic.Code.allCases.map(\.rawValue)
     return Self(

@@ -18,8 +18,7 @@ struct TopologyValueType<Value: Sendable>: Sendable {
   /// Reads a value. If the value is invalid, reports errors and returns `nil`.
   let readValue: Read
 
-  /// A type for optional values that otherwise equals this type. Without a value, the writer omits
-  /// the key.
+  /// A variant of this type for optional values. Without a value, the writer omits the key.
   var optional: TopologyValueType<Value?> {
     TopologyValueType<Value?>(
       schema: schema, schemaDefinitions: schemaDefinitions, documentationRows: documentationRows,

@@ -175,7 +175,7 @@ struct VariableMask {
   /// range. A range does not extend beyond a line's end or a quote, which may end the YAML text.
   private static func spans(of text: [UInt8]) -> [Range<Int>] {
     var spans: [Range<Int>] = []
-    // The starts of the variables that are still open.
+    // The start positions of the variables whose closing brace has not been found yet.
     var spanStarts: [Int] = []
     for (index, byte) in text.enumerated() {
       switch byte {

@@ -19,8 +19,8 @@ package final class ConnectingRouter {
   package let context: Context
   /// Reports when connections open and close, except connections within this process.
   private let monitor: ConnectionMonitor
-  // Without run-time exclusivity checks, because each message reads this array, and only the loop's
-  // thread uses the array.
+  // Exclusivity is not checked at run time, because each message reads this array, and only the
+  // loop's thread uses the array.
   @exclusivity(unchecked)
   private var connections: [Connection?] = []
   /// The peers' numbers by endpoint.
@@ -73,7 +73,7 @@ package final class ConnectingRouter {
     return socket.send(header, body: body, to: id)
   }
 
-  /// Sends a message without a frame, by which a coordinator asks a participant to join.
+  /// Sends an empty message, with which a coordinator asks a participant to join.
   package func sendEmpty(to peer: Int) {
     guard let id = id(of: peer), case .queued = socket.sendPart(id, more: true) else { return }
     socket.sendPart([], more: false)

@@ -7,12 +7,12 @@ final class EventWaiter {
   private let descriptor: Int32
   /// A timer that fires at the deadline of the wait or earlier. `wait` sets the timer again only if
   /// the new deadline is before `alarmTime`. This saves system calls, because most deadlines are
-  /// cancelled before they are due. With a timeout in each wait instead, the system would set and
+  /// cancelled before they are due. If each wait had its own timeout, the system would set and
   /// cancel a timer in each wait.
   private let alarmDescriptor: Int32
   /// The time at which the alarm fires, on the boot clock; `nil` if the alarm is not set. Unit:
   /// nanoseconds.
-  // Without run-time exclusivity checks, because each event reads this property, and only the
+  // Exclusivity is not checked at run time, because each event reads this property, and only the
   // loop's thread uses this object.
   @exclusivity(unchecked)
   private var alarmTime: Int64?

@@ -127,9 +127,9 @@ package final class FeedWatch {
     onChange(change)
   }
 
-  /// The number of messages after which the last value is requested again. The messages are counted
-  /// until the socket is empty, and also between two checks. After so large a number, the
-  /// publisher's queue may have been full, and the publisher may have dropped the last value.
+  /// The number of messages that counts as a flood, if the messages are read before the socket is
+  /// empty, or between two checks. In a flood, the publisher's queue may be full, and the publisher
+  /// may drop the last value. So the last value is requested again.
   private static let floodThreshold = Int(FeedSubscriptions.queueLimit) / 4
 
   /// Schedules regular checks. After a flood of messages, a check requests the last value, which

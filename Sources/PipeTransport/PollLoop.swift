@@ -20,7 +20,7 @@ package final class PollLoop {
     /// The number of the node that registered the source; see ``PollLoop/currentNodeNumber``.
     let nodeNumber: Int
     let onReadable: () -> Void
-    // Without run-time exclusivity checks, because each turn reads this property, and only the
+    // Exclusivity is not checked at run time, because each turn reads this property, and only the
     // loop's thread uses this object.
     /// Whether the source is in `readySources`.
     @exclusivity(unchecked)
@@ -270,7 +270,7 @@ package final class PollLoop {
       if isStopped { break }
       hasReceived = hasReceived || source.socket?.hasReceived == true
     }
-    // Not `removeAll`, which costs more for the usual single element.
+    // For a single element, which is the usual case, `removeAll` costs more than this loop.
     while !readySources.isEmpty { readySources.removeLast() }
     return hasReceived || possiblyReadySources.contains { $0.socket?.mayHaveInput == true }
   }

@@ -35,7 +35,7 @@ package final class Socket {
   @exclusivity(unchecked)
   package var heldMessages: HeldMessages?
   /// The routing id of the last message's sender. Stored here only to reuse the array's storage.
-  // Without run-time exclusivity checks, because each message reads this property, and only the
+  // Exclusivity is not checked at run time, because each message reads this property, and only the
   // loop's thread uses the socket.
   @exclusivity(unchecked)
   private var peerRoutingID: [UInt8] = []

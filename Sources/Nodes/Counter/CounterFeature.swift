@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A service that computes the next count, as an example of a dependency of a feature.
+/// A service that computes the next count, as an example of a feature's dependency.
 package protocol CounterService: Sendable {
   func increment(_ count: Int) async -> Int
   func decrement(_ count: Int) async -> Int

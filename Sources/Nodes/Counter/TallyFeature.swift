@@ -3,7 +3,7 @@ import PipeRuntime
 /// The parent of a counter. It counts the actions of the counter.
 package struct TallyFeature: FeatureType {
   package struct State: MachineState, Hashable {
-    /// The state of the counter. If the counter is a separate node, a copy of its state.
+    /// The state of the counter. If the counter is a separate node, this state is a copy.
     package var counter: CounterFeature.State
     package var increments: Int
     package var decrements: Int

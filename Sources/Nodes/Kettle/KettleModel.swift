@@ -55,8 +55,8 @@ package actor KettleModel: KettleModelProtocol {
     }
   }
 
-  /// Ends the boiling. Does nothing if the task was cancelled, because the kettle was switched off
-  /// while this call waited for the actor.
+  /// Ends the boiling, unless the kettle was switched off while this call waited for the actor:
+  /// switching off cancels the task.
   private func finishBoiling() { if !Task.isCancelled { take(.boiled) } }
 }
 

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A monitor that prints each state of the watched nodes on a line.
+/// A monitor that prints a line for each state of the watched nodes.
 package enum StateLog: Monitor {
   package static func observe(_ states: StateStream) async throws {
     for await change in states {

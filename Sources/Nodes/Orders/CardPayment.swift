@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The payment of an order by card. A payment is captured together with the order that it pays.
+/// The payment for an order by card. A payment is captured together with the order that it pays
+/// for.
 package enum CardPayment: Machine {
   package enum State: MachineState, Hashable {
     case none

@@ -66,7 +66,7 @@ package enum RelayView: TerminalView {
   }
 }
 
-/// A view of the tally at the end of a chain of relays.
+/// A view of a relay chain's tally.
 package enum RelayTallyView: TerminalView {
   package static func body(_ state: Tally.State, size: TerminalSize) -> [StyledLine] {
     switch state {

@@ -78,10 +78,10 @@ package final class AdoptedProcess: Sendable {
 /// processes with the same id. Both are fields of the first line of `/proc/PID/stat`.
 struct ProcessIdentity: Hashable {
   var pid: Int32
-  /// When the process started, counted from the start of the system. Unit: clock ticks.
+  /// The time from the boot of the system to the start of the process. Unit: clock ticks.
   var startTime: UInt64
 
-  /// Parses the line; `nil` if the line is malformed. Source: proc(5).
+  /// Parses the first line of `/proc/PID/stat`; `nil` if the line is malformed. Source: proc(5).
   init?(_ line: some Collection<UInt8>) {
     let text = String(decoding: line, as: UTF8.self)
     // The second field is the program's name in parentheses. The name can contain any characters.

@@ -11,11 +11,11 @@ import PipeWire
 /// processes at every instant.
 ///
 /// If another program removes the file, the orchestrator writes the file again, but no process
-/// locks the new file. Instead, the third line of the new file names the boot of the system during
-/// which the second line is valid.
+/// locks the new file. Instead, the new file has a third line with a boot id: the second line is
+/// valid only until the system is booted again.
 ///
-/// If a running process opens more pipes, its new configuration is in another file in the same
-/// directory.
+/// If a running process opens more pipes, the new configuration of the process is in another file
+/// in the same directory.
 extension ProcessRecord {
   /// The suffix of the file's name, after the node's name.
   package static let suffix = ".process"
@@ -45,7 +45,7 @@ extension ProcessRecord {
     }
   }
 
-  /// Whether the process has added its line to a record with these contents.
+  /// Whether the contents of a record include the line that the process itself adds.
   static func isIdentified(_ bytes: [UInt8]) -> Bool { bytes.count { $0 == 0x0A } > 1 }
 
   /// Returns the new contents of a record whose file was removed. The new contents end with the id
@@ -183,8 +183,8 @@ package struct Survivor: Sendable {
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
     guard isLocked else {
       // If another program removed the record, the orchestrator has written it again. The process
-      // still locks the removed file, and not this one. So the start time in the record must later
-      // show whether the process is still alive.
+      // still locks the removed file, and not the new file. So the start time in the record must
+      // later show whether the process is still alive.
       return lines.count > 3 && lines[2].elementsEqual(BootClock.bootID.utf8) ? lines : []
     }
     // Splitting adds an empty element after the last line.

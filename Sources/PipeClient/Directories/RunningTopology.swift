@@ -36,8 +36,9 @@ package struct RunningTopology: Hashable, Sendable {
     flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
   }
 
-  /// Whether the orchestrator of a control socket on this host has ended: no orchestrator answers
-  /// there until another orchestrator is started. Always `false` for an endpoint on another host.
+  /// Whether a control socket on this host has no live orchestrator. In that case, requests to the
+  /// socket get no answer until another orchestrator is started. Always `false` for an endpoint on
+  /// another host.
   package static func isOrchestratorGone(from endpoint: String) -> Bool {
     let prefix = "ipc://"
     guard endpoint.hasPrefix(prefix) else { return false }
@@ -107,7 +108,7 @@ struct LockRecord: Codable {
   var deployment: String?
   var started: String
   /// The time on the boot clock at which the run started. Unit: nanoseconds. The value is valid
-  /// only during the boot of the system that `boot` names.
+  /// only as long as the boot id of the system is equal to `boot`.
   var clock: Int64?
   var boot: String?
 

@@ -36,7 +36,8 @@ package struct RuntimeRoots: Hashable, Sendable {
     }
     let temporary = "/tmp/piperuntime-\(user)"
     let login = variable("XDG_RUNTIME_DIR")
-    // After `su`, `XDG_RUNTIME_DIR` names the directory of another user, or no existing directory.
+    // After `su`, `XDG_RUNTIME_DIR` names a directory that belongs to another user or does not
+    // exist.
     if let login, login.hasPrefix("/"), OwnedDirectory.owner(of: login) == user {
       runtime = login + "/piperuntime"
       fallback = nil
@@ -118,11 +119,11 @@ package struct RuntimeDirectories: Hashable, Sendable {
   }
 
   package enum Socket: Hashable, Sendable {
-    /// The orchestrator's ROUTER.
+    /// The ROUTER socket on which the orchestrator receives reports and commands.
     case control
-    /// A node's ROUTER for events.
+    /// The ROUTER socket on which a node receives events.
     case inbox(node: String)
-    /// A node's XPUB for its feed.
+    /// The XPUB socket on which a node publishes its feed.
     case feed(node: String)
   }
 

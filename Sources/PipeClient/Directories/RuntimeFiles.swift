@@ -23,7 +23,7 @@ package final class RuntimeFiles {
 
   /// The interval at which the times of the files are set to the current time.
   private static let refreshInterval: Duration = .seconds(60)
-  /// The maximum size of a file that is saved. Unit: bytes.
+  /// The maximum size of a file whose contents are kept in memory. Unit: bytes.
   private static let byteLimit = 4 << 20
 
   package init(in directories: RuntimeDirectories) {

@@ -98,8 +98,8 @@ package final class TopologyLock: Sendable {
     flock(descriptor, LOCK_UN)
   }
 
-  /// Writes into the lock file that the run continues with another topology file and deployment
-  /// file.
+  /// Records another topology file and deployment file in the lock file, because the run continues
+  /// with these files.
   package func continueRun(with file: String, by deployment: String?) {
     self.file.withLock { $0 = file }
     self.deployment.withLock { $0 = deployment }

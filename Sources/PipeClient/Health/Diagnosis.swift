@@ -4,7 +4,7 @@ import PipeWire
 
 /// A root cause that keeps nodes of a topology from working, with the nodes that it blocks.
 package struct Diagnosis: Hashable, Sendable {
-  /// How much a root cause matters, worst first.
+  /// The severity of a root cause. The cases are in order, from the worst to the mildest.
   package enum Severity: String, Hashable, Sendable, CaseIterable {
     /// Events wait, or a node has failed. The topology does not recover on its own.
     case failure
@@ -86,7 +86,8 @@ package struct Diagnosis: Hashable, Sendable {
     }
   }
 
-  /// The node or coordinator that is the root cause; the first node of a cycle.
+  /// The node or coordinator that is the root cause. If the root cause is a cycle, the first node
+  /// of the cycle.
   package var node: String
   package var cause: Cause
   package var severity: Severity
@@ -103,7 +104,7 @@ package struct Diagnosis: Hashable, Sendable {
   }
 }
 
-// MARK: Wording
+// MARK: Diagnoses as text
 
 extension Diagnosis {
   /// The maximum number of blocked nodes that a text names.
@@ -203,7 +204,7 @@ extension Diagnosis.Activity {
   }
 }
 
-// MARK: JSON
+// MARK: Diagnoses as JSON
 
 extension Diagnosis {
   /// Returns the diagnosis as JSON.

@@ -5,9 +5,10 @@ import PipeWire
 /// The root causes of all problems in a running topology.
 ///
 /// Every view shows this value: `status`, `ps`, `why`, `ui`, the browser page and the metrics. The
-/// value depends only on the directory and the time.
+/// value depends only on the topology directory and the time.
 package struct TopologyHealth: Hashable, Sendable {
-  /// The diagnoses, worst first; then in the order of the nodes.
+  /// The diagnoses, sorted by severity, worst first. Diagnoses of the same severity are in the
+  /// order of the nodes.
   package private(set) var diagnoses: [Diagnosis] = []
   /// The phase of the topology.
   package let phase: String
@@ -16,10 +17,10 @@ package struct TopologyHealth: Hashable, Sendable {
 
   /// The longest wait of a node that still counts as normal back-pressure.
   private static let normalWaitLimit: Duration = .seconds(2)
-  /// How long a node must have run effects in one state, or how far in the future a timer must be,
-  /// to be reported as a note.
+  /// The threshold for two notes: a node has run effects in one state for at least this time, or
+  /// the next timer of a node is due after at least this time.
   private static let longWait: Duration = .seconds(60)
-  /// How long after a restart the restart is reported.
+  /// The duration for which a restart continues to be reported.
   private static let recentRestart: Duration = .seconds(60)
 
   /// - Parameter time: The current time. Unit: nanoseconds since 1970.
@@ -81,7 +82,7 @@ package struct TopologyHealth: Hashable, Sendable {
     return (.notKeepingUp(activity), .warning)
   }
 
-  /// Returns the diagnoses of a node whose causes do not depend on other nodes.
+  /// Returns the diagnoses that concern only this node, and have no cause in other nodes.
   private static func incidents(of node: NodeInformation, at time: Int64) -> [Diagnosis] {
     var found: [Diagnosis] = []
     func add(_ cause: Diagnosis.Cause, _ severity: Diagnosis.Severity) {
@@ -172,7 +173,8 @@ struct WaitGraph {
     let nodes = Dictionary(directory.nodes.map { ($0.name, $0) }) { first, _ in first }
     let pipes = Dictionary(directory.pipes.map { ($0.name, $0) }) { first, _ in first }
     for node in directory.nodes where node.isRunning {
-      // The directory lists the doubts of a participant for its composite, too.
+      // The topology directory lists a participant's transactions in doubt a second time, in the
+      // row of the composite.
       for doubt in node.doubts where doubt.participant == node.name {
         add(node.name, doubt.composite, .inDoubt(doubt))
       }

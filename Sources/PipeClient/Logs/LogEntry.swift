@@ -54,10 +54,11 @@ package enum LogOrder {
   package static let clockNote = "the clock was set back by "
 
   private struct Key: Comparable {
-    /// The number of times that the clock was set back after the line, negated. Because the count
-    /// starts at the end, the last part of every log has the same number, 0.
+    /// The negated number of clock notes that follow the line in its log. So the last part of every
+    /// log has the era 0, and the part that ends at the last clock note has the era -1.
     var era: Int
-    /// The latest time of this line and of all earlier lines of the same log and era.
+    /// The latest time among this line and all earlier lines that are in the same log and have the
+    /// same era.
     var time: Timestamp
     var index: Int
 
@@ -66,8 +67,8 @@ package enum LogOrder {
     }
   }
 
-  /// Returns the indices of the entries of several logs, in order of time. Entries of the same log
-  /// keep their order.
+  /// Returns the indices of log entries, in order of time. The entries may be from several logs.
+  /// Entries of the same log keep their order.
   static func order(of entries: [LogEntry]) -> [Int] {
     var steps: [String: Int] = [:]
     for entry in entries where entry.isClockNote { steps[entry.node, default: 0] += 1 }
@@ -91,7 +92,7 @@ extension LogEntry {
   }
 }
 
-/// Splits a stream of any bytes into lines of text.
+/// Splits a stream of arbitrary bytes into lines of text.
 ///
 /// Invalid UTF-8 becomes replacement characters. A line that is longer than the limit is cut into
 /// several lines; a cut is never within a character.

@@ -17,8 +17,8 @@ package struct LogPager {
   /// The maximum size of a page for a reader on this host. The size is large, so that a reader gets
   /// many large logs in a few pages. Unit: bytes.
   static let fileByteLimit = 64 << 20
-  /// The minimum number of bytes to read of each node's log, even if there are many nodes. Every
-  /// line is shorter than this, since long lines are cut when they are written.
+  /// The minimum number of bytes to read from each node's log, even if there are many nodes. Every
+  /// line is shorter than this minimum, since long lines are cut when they are written.
   private static let minimumByteShare = 128 << 10
 
   /// Log entries in order of time.
@@ -58,8 +58,8 @@ package struct LogPager {
     }
     if request.isFollowed, parts.count > 1 {
       // The logs were read one after another. A log may have got an entry after it was read, and a
-      // log that was read later may contain newer entries. So entries written since the beginning
-      // are left for the next page.
+      // log that was read later may contain newer entries. So the entries that were written after
+      // the start of this call are left for the next page.
       let end = clock()
       for index in parts.indices { parts[index].cut { start < $0 && $0 <= end } }
     }

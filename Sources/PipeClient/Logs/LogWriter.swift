@@ -6,7 +6,7 @@ import PipeWire
 /// Writes the log file of one node, and rotates the file when it reaches its maximum size. If a
 /// write fails, for example because the disk is full, the lines are lost. The writer counts and
 /// reports lost lines, and the node continues. If rotation removes the oldest file, the new file
-/// begins with a note that says how much was removed.
+/// begins with a note that contains the number of removed bytes.
 ///
 /// Another program may remove, move or truncate the file at any time. The writer notices the change
 /// when it writes the next line. Then the writer begins a new file, or continues in a file that was
@@ -14,13 +14,14 @@ import PipeWire
 ///
 /// Not safe for concurrent use: one thread owns the writer.
 package final class LogWriter {
-  /// A change between successful and failing writes. Reported once, and not for every line.
+  /// The start or the end of a series of failed writes. The lines within the series cause no
+  /// notice.
   package enum Notice: Hashable, Sendable {
     case failing(SystemError)
     case recovered(lostLines: Int)
   }
 
-  /// The first words of the note that says how much of the log rotation has removed.
+  /// The first words of the note about the lines that rotation has removed from the log.
   package static let dropNote = "older lines were dropped: "
 
   package let path: String
@@ -40,10 +41,10 @@ package final class LogWriter {
   private var interference: String?
   /// Whether there may be more files than the limit.
   private var mayExceedFileLimit = true
-  /// The amount of log that rotation has removed, and that no note in the file mentions yet. Unit:
-  /// bytes.
+  /// The size of the lines that rotation has removed and that no note in the file mentions yet.
+  /// Unit: bytes.
   private var droppedByteCount = 0
-  /// The amount of log that rotation has removed and that a note in the files already mentions;
+  /// The size of the lines that rotation has removed and that a note in the files already mentions;
   /// `nil` until the notes were read. Unit: bytes.
   private var formerlyDroppedByteCount: Int?
 
@@ -173,8 +174,8 @@ package final class LogWriter {
         interference = "the log file was truncated by another program; the log continues here"
       }
       self.fileSize = size
-      // Begins a new file if the truncated file still has text. Otherwise, a reader would use its
-      // position in the old text for the new text.
+      // If the truncated file still has text, the writer begins a new file. In the truncated file,
+      // a reader would apply its position in the old text to the new text.
       guard size == 0 else { return }
       unlink(path)
       close(descriptor)
@@ -233,8 +234,8 @@ package final class LogWriter {
     return stat(path, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// Returns the total amount of removed log according to the newest note in the files; 0 if there
-  /// is no note. Unit: bytes.
+  /// Returns the total size of the removed lines according to the newest note in the files; 0 if
+  /// there is no note. Unit: bytes.
   private func readFormerlyDroppedBytes() -> Int {
     for file in LogFile.all(path).reversed() {
       if let total = LogDropNote.lastTotalByteCount(in: file.read(at: 0)) { return total }
@@ -243,11 +244,11 @@ package final class LogWriter {
   }
 }
 
-/// A note in a log that says how much of the log rotation has removed.
+/// A note that records in a log how many bytes rotation has removed from this log.
 private struct LogDropNote: CustomStringConvertible {
-  /// The amount that was removed since the last note of this kind. Unit: bytes.
+  /// The size of the lines that were removed since the last note of this kind. Unit: bytes.
   let byteCount: Int
-  /// The amount that was removed since the log was created. Unit: bytes.
+  /// The size of the lines that were removed since the log was created. Unit: bytes.
   let totalByteCount: Int
   let retention: LogRetention
 

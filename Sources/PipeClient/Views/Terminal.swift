@@ -72,7 +72,7 @@ final class Terminal {
   func leave() {
     guard isEntered else { return }
     isEntered = false
-    // In the background, the shell has already restored the terminal.
+    // If this process is in the background, the shell has already restored the terminal.
     guard isInForeground else {
       pendingOutput = []
       return pr_guard_terminal(inputDescriptor, &savedMode, outputDescriptor, nil)
@@ -101,7 +101,7 @@ final class Terminal {
   /// Writes as much of the pending output as the terminal accepts now.
   func flush() {
     let (count, problem) = FileSystem.write(pendingOutput, to: outputDescriptor)
-    // If the terminal was closed, the next read reports this.
+    // If the terminal was closed, the next call of `read` returns `closed`.
     if problem == EAGAIN { pendingOutput.removeFirst(count) } else { pendingOutput = [] }
   }
 

@@ -84,8 +84,8 @@ public struct TerminalTextField: Hashable, Sendable {
     return whole.cut(to: columns)
   }
 
-  /// Returns as much of the end of the text as fits. If the beginning is omitted, the result starts
-  /// with an ellipsis.
+  /// Returns the longest end of the text that fits into the columns. If the beginning of the text
+  /// is omitted, the result starts with an ellipsis.
   private static func end(of text: String, columns: Int) -> String {
     var keptCharacters: [Character] = []
     var width = 0

@@ -104,7 +104,7 @@ extension TerminalView {
   /// The default minimum size: 20 columns and 3 rows.
   public static var minimumSize: TerminalSize { TerminalSize(columns: 20, rows: 3) }
 
-  /// Replaces the screen with the first screen of the state.
+  /// Replaces the screen with the screen that ``screen(of:)`` returns for the new state.
   public static func update(_ screen: inout Screen, to state: State, size: TerminalSize) {
     screen = self.screen(of: state)
   }

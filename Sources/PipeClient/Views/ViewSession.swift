@@ -71,7 +71,7 @@ package struct ViewSession {
   private var pendingKeys = Queue<Key>()
   /// Whether the view sends the events of `onAppear`, `onDisappear` and `onShow`.
   private var notifiesNode: Bool
-  /// The incarnation of the node when the view last sent the event for its appearance.
+  /// The incarnation of the node when the view last sent the event of `onAppear`.
   private var notifiedIncarnation: UInt64?
   private var lastVisibleItems: VisibleItemsEvent?
 
@@ -91,7 +91,7 @@ package struct ViewSession {
     notifiesNode = !isPrinted
   }
 
-  // MARK: Inputs
+  // MARK: Inputs of the session
 
   /// Shows the node's new state.
   package mutating func show(_ change: StateChange) -> [Action] {
@@ -175,8 +175,8 @@ package struct ViewSession {
     return [.draw] + sendNextEvent()
   }
 
-  /// Processes a directory from the orchestrator, which shows whether the node is running, is being
-  /// started, or has ended.
+  /// Processes a topology directory, which shows whether the node is running, is being started, or
+  /// has ended.
   package mutating func update(from directory: TopologyDirectory) -> [Action] {
     if case .ended = phase { return [] }
     guard let node = directory[node: node] else {
@@ -280,7 +280,7 @@ package struct ViewSession {
     return [.draw]
   }
 
-  // MARK: Appearance
+  // MARK: Content of the terminal
 
   /// All lines of the terminal: the view's lines, and the status line at the bottom.
   package var lines: [StyledLine] {

@@ -67,7 +67,7 @@ package final class ViewShell {
     return ending ?? .quit
   }
 
-  // MARK: Inputs
+  // MARK: Inputs for the session
 
   private func handle(_ update: ViewFeed.Update) {
     guard ending == nil else { return }
@@ -107,7 +107,7 @@ package final class ViewShell {
     }
   }
 
-  // MARK: Actions
+  // MARK: Actions of the session
 
   private func perform(_ actions: [ViewSession.Action]) {
     for action in actions where ending == nil {

@@ -21,11 +21,12 @@ struct BlockLayout {
   private let lengthLimit: Int
   /// The space to add between boxes, for their lines. Unit: cells.
   private let extraSpace: Int
-  /// The space between two boxes beside each other (`columnGap`), and above each other (`rowGap`).
+  /// The horizontal space (`columnGap`) or the minimum vertical space (`rowGap`) between two boxes
+  /// of a row. Unit: cells.
   private static let (columnGap, rowGap) = (8, 2)
   private static let margin = 2
-  /// The space at the left and the right that is reserved for the labels of lines. Space that is
-  /// not used is removed afterwards.
+  /// The space that is reserved for labels at the left and the right of the drawing. Unused space
+  /// is removed afterwards. Unit: cells.
   private static let sideMargin = LineRouter.maximumTextWidth + 4
 
   /// An item to place: a box, or a frame with its contents.
@@ -146,8 +147,8 @@ struct BlockLayout {
     return framed
   }
 
-  /// Returns the width to reserve beside the contents of a frame, for the labels of the lines
-  /// between the boxes in the frame.
+  /// Returns the width to reserve beside a frame's contents, for the labels of lines within the
+  /// frame.
   private func lineTextWidth(in cluster: Int) -> Int {
     let nodes = Set(
       graph.nodes.indices.filter { frameOfNode[$0] == cluster }.map { graph.nodes[$0].id })
@@ -215,7 +216,8 @@ struct BlockLayout {
     (direction == .down ? Self.columnGap : Self.rowGap + 1) + extraSpace
   }
 
-  /// The width of the longest label, after the router has cut long labels.
+  /// The width of the longest label, but at most `maximumTextWidth`, to which the router cuts
+  /// labels.
   private var labelWidth: Int {
     min(LineRouter.maximumTextWidth, graph.edges.flatMap(\.labels).map(\.displayWidth).max() ?? 0)
   }
@@ -251,7 +253,7 @@ struct BlockLayout {
 
 /// Arranges items in rows, so that most lines lead from a row to a later row, and few lines cross.
 struct Rows {
-  /// For each row, the numbers of its items.
+  /// For each row, the indices of its items.
   private(set) var rows: [[Int]] = []
   private let itemCount: Int
   private let connections: [(source: Int, target: Int)]
@@ -328,7 +330,7 @@ struct Rows {
     if !unconnected.isEmpty { rows.append(unconnected) }
   }
 
-  /// Orders the items of each row by the average position of the items to which they are connected.
+  /// Orders the items of each row by the average position of their connected items.
   private mutating func order(down: Bool) {
     var places = Array(repeating: 0.0, count: itemCount)
     func recordPositions(_ row: [Int]) {

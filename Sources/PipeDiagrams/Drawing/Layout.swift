@@ -72,7 +72,7 @@ package struct Layout: Hashable, Sendable {
   /// The spaces to add between boxes. They are tried one after the other, until all lines have a
   /// route.
   private static let extraSpaces = [0, 4, 12]
-  /// The maximum number of lines for which more than one of ``extraSpaces`` is tried.
+  /// The maximum number of lines in a graph for which more than one of ``extraSpaces`` is tried.
   private static let maximumRetriedLineCount = 150
 
   /// The direction of most lines.
@@ -144,7 +144,7 @@ package struct Layout: Hashable, Sendable {
 
   private static func center(_ cell: Point) -> Point { Point(2 * cell.x + 1, 2 * cell.y + 1) }
 
-  /// Returns the point on the border of a box that is nearest to a cell beside the box.
+  /// Returns the point on a box's border that is nearest to a cell. The cell is beside the box.
   private static func border(of box: Rectangle, at cell: Point) -> Point {
     let center = center(cell)
     if cell.y < box.y { return Point(center.x, 2 * box.y) }

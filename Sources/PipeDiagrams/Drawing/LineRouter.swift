@@ -9,11 +9,11 @@ struct LineRouter {
   /// The contents of a cell.
   private struct Cell: OptionSet {
     let rawValue: UInt8
-    /// A box, the title of a frame, or a character of a text.
+    /// The cell belongs to a box, to a frame's title, or to a text.
     static let blocked = Cell(rawValue: 1)
     static let horizontal = Cell(rawValue: 2)
     static let vertical = Cell(rawValue: 4)
-    /// A cell next to a box. Only lines that end at the box should use this cell.
+    /// The cell is next to a box. Only lines that end at the box should use the cell.
     static let border = Cell(rawValue: 8)
   }
 
@@ -22,7 +22,7 @@ struct LineRouter {
   /// The maximum number of visits in all searches. A search can visit a cell once for each
   /// direction.
   private static let maximumVisitCount = 6_000_000
-  /// The maximum size of a drawing for which routes are searched. Unit: cells.
+  /// The maximum size of a drawing whose lines get routes. Unit: cells.
   private static let maximumCellCount = 4_000_000
   private static let turnCost = 5
   private static let crossingCost = 4
@@ -35,7 +35,7 @@ struct LineRouter {
   private var cells: [Cell]
   private var costsByPlace: [Int32]
   private var originsByPlace: [Int32]
-  /// For each place, the number of the search that last set the cost of the place.
+  /// For each place, the number of the last search that has set the place's cost.
   ///
   /// A place is a cell together with a direction; its index is `4 * cell + direction`.
   private var visitRoundsByPlace: [Int32]
@@ -100,7 +100,7 @@ struct LineRouter {
     }
   }
 
-  // MARK: Routes
+  // MARK: Routes of lines
 
   /// Returns the cells beside a box, without the cells at the box's corners. Each cell has the
   /// direction that leads away from the box, and the cost of a line that begins or ends in the
@@ -109,7 +109,7 @@ struct LineRouter {
     _ box: Layout.Rectangle, _ direction: Layout.Direction
   ) -> [(point: Layout.Point, direction: Int, cost: Int)] {
     var sides: [(Layout.Point, Int, Int)] = []
-    // Lines begin and end at the sides that face the other rows.
+    // The sides that face the other rows have the lower cost.
     let (acrossCost, alongCost) = direction == .down ? (2, 0) : (0, 4)
     for x in (box.x + 1)..<max(box.x + 1, box.endX - 1) {
       let offCenterCost = abs(2 * x + 1 - box.x - box.endX) / 4
@@ -142,8 +142,8 @@ struct LineRouter {
     for side in Self.sides(source, direction) {
       let (x, y) = (side.point.x, side.point.y)
       guard isInside(x, y), cells[y * width + x].subtracting(.border).isEmpty else { continue }
-      // A line that leaves its box in the direction of the rows is cheaper, because most targets
-      // are in later rows.
+      // A line that leaves its box towards later rows is cheaper, because most targets are in later
+      // rows.
       let cost = side.cost + (side.direction == (direction == .down ? 1 : 0) ? 0 : 4)
       let place = (y * width + x) * 4 + side.direction
       recordCost(place, cost, -1)
@@ -222,7 +222,7 @@ struct LineRouter {
     return points
   }
 
-  // MARK: Texts
+  // MARK: Texts of lines
 
   /// Finds space for the text of a line: on a horizontal part of the line, or beside a vertical
   /// part.

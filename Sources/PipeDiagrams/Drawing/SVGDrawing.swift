@@ -89,8 +89,8 @@ package struct SVGDrawing {
     inset: Int = 0
   ) -> String {
     let round = kind == .state || kind == .product ? 10 : kind == .composite ? 24 : 2
-    // Frames have no kind. Neither a frame nor the second border of a box may hide the shapes
-    // behind it.
+    // A frame, which has no kind, and the second border of a box have no fill, so that they do not
+    // hide the shapes behind them.
     let fill = kind == nil || inset > 0 ? "none" : paper
     let stroke =
       kind == .unknown

@@ -77,7 +77,7 @@ package struct DotText {
   ///   for lines that are aligned to the left.
   static func quoted(_ lines: [String], end: String = "\\n") -> String {
     let escaped = lines.map {
-      // Graphviz also decodes HTML entities in labels.
+      // Graphviz decodes HTML entities in labels, so `&` is escaped, too.
       $0.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
         .replacing("&", with: "&amp;")
     }

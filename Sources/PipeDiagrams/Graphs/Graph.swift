@@ -28,7 +28,7 @@ package struct Graph: Hashable, Sendable {
     /// No line leaves the box.
     case final
     case current
-    /// The search did not reach the state with the tried values.
+    /// The search for reachable states has not reached this state with the values that were tried.
     case unreached
     /// The node's process is not running.
     case down

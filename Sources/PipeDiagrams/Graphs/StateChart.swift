@@ -2,7 +2,7 @@ import PipeMachines
 
 /// The state chart of a machine: its states, and the known transitions between them.
 package struct StateChart: Hashable, Sendable {
-  /// A state of the chart. It stands for all states of the machine with this name, whatever their
+  /// A state of the chart. It stands for all of the machine's states with this name, whatever their
   /// values are.
   package struct State: Hashable, Sendable {
     /// The name, unique among the states.
@@ -21,11 +21,11 @@ package struct StateChart: Hashable, Sendable {
 
   /// The reason why a transition is uncertain.
   package enum UncertaintyReason: String, Hashable, Sendable, CaseIterable {
-    /// A guard or a function decides about the transition. With other values, the event may be
+    /// The transition depends on a guard or a function. With other values, the event may be
     /// refused, or lead to another state.
     case dependsOnValues
-    /// Only one of the values that were tried caused the transition, and there are values that were
-    /// not tried.
+    /// Of the values that were tried, only one caused the transition, and not all values were
+    /// tried.
     case seenOnce
     /// The event was not tried, because a field has no sample value.
     case noSample
@@ -38,9 +38,10 @@ package struct StateChart: Hashable, Sendable {
   package struct Transition: Hashable, Sendable {
     package var source: String
     package var event: String
-    /// The target; `nil` if it is unknown.
+    /// The name of the target state; `nil` if the target is unknown.
     package var target: String?
-    /// The kind. An internal transition and an ignored event have their source as the target.
+    /// The kind of the transition. An internal transition and an ignored event have their source as
+    /// the target.
     package var kind: TransitionKind
     package var uncertaintyReason: UncertaintyReason?
     /// Whether a guard refuses the event for some of the values that were tried.
@@ -80,7 +81,7 @@ package struct StateChart: Hashable, Sendable {
     self.notes = notes
   }
 
-  /// The names of the reached states that no known external transition leaves.
+  /// The names of the reached states from which no known external transition leads.
   package var finalStates: Set<String> {
     Set(states.filter(\.isReached).map(\.name))
       .subtracting(transitions.lazy.filter { $0.kind == .external }.map(\.source))
@@ -127,9 +128,8 @@ extension StateChart {
     return graph
   }
 
-  /// Returns the lines about the events that a state accepts without being left. In UML, these
-  /// lines are in the box of the state: a line for each internal transition, and a line with the
-  /// ignored events.
+  /// Returns the lines about a state's internal transitions and ignored events, which UML shows in
+  /// the state's box: a line for each internal transition, and a line with the ignored events.
   private func internalLines(of state: String) -> [String] {
     let own = transitions.filter { $0.source == state }
     let ignored = own.filter { $0.kind == .ignored }.map(\.label)

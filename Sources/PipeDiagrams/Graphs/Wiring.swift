@@ -1,7 +1,7 @@
 import PipeSupport
 
-/// The nodes, pipes, composites and monitors of a topology. If the topology is running, also their
-/// current conditions.
+/// The nodes, pipes, composites and monitors of a topology, with their current conditions if the
+/// topology is running.
 package struct Wiring: Hashable, Sendable {
   /// The current condition of a node or a composite.
   package struct Condition: Hashable, Sendable {
@@ -181,8 +181,8 @@ extension Wiring {
 
   /// Returns whether a composite can be drawn as a frame.
   ///
-  /// For each other composite, one of the two composites must contain all nodes of the other and
-  /// further nodes, or the two composites must have no node in common.
+  /// Every other composite must have no node in common with this composite, or one of the two must
+  /// contain all nodes of the other composite and at least one more node.
   private func isFrame(_ composite: Composite) -> Bool {
     let own = Set(composite.nodes)
     guard !own.isEmpty else { return false }

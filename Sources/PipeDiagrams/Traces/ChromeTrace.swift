@@ -132,7 +132,7 @@ struct ChromeTrace {
     return lengths.reversed()
   }
 
-  // MARK: Arrows
+  // MARK: Arrows between tracks
 
   private struct Arrow {
     var name: String
@@ -140,7 +140,7 @@ struct ChromeTrace {
     var source: (track: JSONValue, time: JSONValue)
     var target: (track: JSONValue, time: JSONValue)
 
-    /// Returns two records: for the start and for the end of the arrow.
+    /// Returns two records: one for the arrow's start, and one for the arrow's end.
     /// - Parameter number: The identifier that both records share. Perfetto requires a number.
     func endEvents(_ number: Int64) -> [JSONValue] {
       func endEvent(_ phase: JSONValue, _ position: (track: JSONValue, time: JSONValue)) -> [String:

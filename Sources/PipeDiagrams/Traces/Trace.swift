@@ -100,7 +100,7 @@ package struct TraceRecorder: Sendable {
   private let topology: String
   private let nodes: [String]
   private let composites: Set<String>
-  /// For each composite, the events that can be requested from it.
+  /// For each composite, the names of its synchronized events.
   private let synchronizableEvents: [String: Set<String>]
   private var steps: [NodeStep] = []
   private var missingStepCounts: [String: UInt64] = [:]

@@ -4,7 +4,7 @@ import PipeWire
 struct HealthProbe {
   /// The path of requests that ask whether the orchestrator of the topology answers.
   static let livenessPath = "/healthz"
-  /// The path of requests that ask whether, in addition, all nodes are running.
+  /// The path of requests that ask whether all nodes that should run are running.
   static let readinessPath = "/readyz"
 
   private let snapshot: TopologySnapshot

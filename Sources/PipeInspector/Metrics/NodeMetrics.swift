@@ -144,11 +144,12 @@ struct NodeMetrics {
   }
 }
 
-// Labels contain only the names of cases, and only up to a limit. The number of different state
-// values is unbounded.
+// A `state` label contains the name of a state's case, without its values, because the number of
+// different values is unbounded. The number of labelled states is limited as well.
 extension NodeMetrics {
-  /// The maximum number of states for which there is a sample for each state. If a machine has more
-  /// states, there is a sample only for the current state.
+  /// The maximum number of states of a machine whose states all have a sample. If a machine has
+  /// more states, only current states have a sample: the node's state, or the states of its
+  /// instances.
   package static let stateSampleLimit = 50
   /// The maximum length of a state's name. States with longer names have no sample. Unit: bytes.
   package static let nameByteCount = 100
@@ -177,7 +178,7 @@ extension NodeMetrics {
 }
 
 extension JSONValue {
-  /// The name of the case; `nil` if the value does not encode a case of an enum.
+  /// The name of the enum case that this value encodes; `nil` for other values.
   package var caseName: String? {
     switch self {
     case .string(let name): name

@@ -171,7 +171,7 @@ extension JSONValue {
     return Int(number)
   }
 
-  /// Returns lines of text that are as large as the text of a box.
+  /// Returns placeholder lines that have the same size as a box's text.
   fileprivate func placeholder() throws(InspectionRequestError) -> [String] {
     let line = String(repeating: "x", count: max(1, try length("width")))
     return Array(repeating: line, count: max(1, try length("height", limit: 12)))

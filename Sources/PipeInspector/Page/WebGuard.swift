@@ -125,8 +125,8 @@ package struct WebHosts: Hashable, Sendable {
     return namesWithPort.contains(host) || Self.name(of: host).map(names.contains) ?? false
   }
 
-  /// Returns whether an `Origin` header means this server's own page. `host` is the host name in
-  /// the request.
+  /// Returns whether an `Origin` header names this server's own page. `host` is the value of the
+  /// request's `Host` header.
   func allows(origin: String, of host: String) -> Bool {
     let host = host.lowercased()
     // A proxy may add TLS, so the scheme can be `http` or `https`.

@@ -77,7 +77,7 @@ package struct WebService: Sendable {
     }
   }
 
-  // MARK: Reading
+  // MARK: Reading of requests
 
   private struct MalformedRequest: Error, CustomStringConvertible {
     let description: String
@@ -126,7 +126,7 @@ package struct WebService: Sendable {
     return .deadLetter(node: node, id: id, drops: drops)
   }
 
-  // MARK: Writing
+  // MARK: Writing of responses
 
   private static let jsonHeaders = ["Content-Type": "application/json; charset=utf-8"]
 

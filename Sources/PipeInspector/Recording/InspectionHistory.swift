@@ -165,8 +165,8 @@ struct InspectionRing: Sendable {
 package struct InspectionDelta: Hashable, Sendable {
   /// The cursor that the client must send in its next request.
   package var cursor: UInt64
-  /// The time of the answer on the clock that also gives the times of steps. A browser's own clock
-  /// may differ. Unit: nanoseconds since 1970.
+  /// The time of the answer, on the clock of the inspector's host. The nodes on this host use the
+  /// same clock, but a browser's clock may differ. Unit: nanoseconds since 1970.
   package var time: Int64 = 0
   /// Whether the client must discard its data, because that data came from another history.
   package var replacesAll: Bool

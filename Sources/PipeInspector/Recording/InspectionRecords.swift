@@ -26,7 +26,7 @@ extension TopologyDirectory {
 }
 
 extension TopologyHealth {
-  /// The diagnoses for the verdict at the top of the page.
+  /// A record of the topology's health, which the page shows at its top.
   package var inspectionRecord: JSONValue {
     guard case .object(var record) = record else { return .null }
     record["is"] = "health"

@@ -16,7 +16,8 @@ package final class LiveRecording: PageDataSource {
   private let stateCharts: StateChartReader
   private let orchestratorTracker = Locked(OrchestratorTracker())
   private let lifecycleTracker = Locked(LifecycleTracker())
-  /// The last directory of the topology with its composites; `nil` before the first directory.
+  /// The last directory of the topology, and the topology's composites; `nil` before the first
+  /// directory.
   private let lastTopology = Locked<(TopologyDirectory, [(name: String, nodes: [String])])?>(nil)
   private let hasAddedPast = Locked(false)
 
@@ -134,7 +135,7 @@ package final class LiveRecording: PageDataSource {
     for step in RecordedPast.steps(of: nodes) { recorder.append(step) }
   }
 
-  /// Records until the topology ends or its nodes change.
+  /// Records the topology until the topology ends or its nodes change.
   private func record(_ client: TopologyClient) async throws {
     let directory = try await client.directory(fresh: false)
     let nodes = directory.nodes.filter { $0.kind != .monitor }
@@ -403,8 +404,9 @@ struct LifecycleTracker {
 
   private var lastStatuses: [String: LifecycleStatus] = [:]
 
-  /// Returns the changes since the last call. Each change contains the previous status, so that the
-  /// page can show earlier instants. A node that is new in the directory counts as unchanged.
+  /// Returns the changes since the last call. Each change contains the node's previous status, so
+  /// that the page can also show the status before the change. A node that is new in the directory
+  /// counts as unchanged.
   mutating func changes(in directory: TopologyDirectory, now: Int64) -> [JSONValue] {
     directory.nodes.compactMap { node in
       let status = LifecycleStatus(node)
@@ -451,7 +453,7 @@ package protocol PageDataSource: Sendable {
   func answer(_ request: InspectionRequest) async throws -> JSONValue
 }
 
-/// A request of the page.
+/// A request that the inspector's page sends.
 package enum InspectionRequest: Hashable, Sendable {
   /// The description of a node's machine.
   case machine(node: String)

@@ -39,7 +39,7 @@ package actor LiveTopology: SnapshotSource {
       await describe(directory, client)
       var snapshot = TopologySnapshot(topology: name, directory: .success(directory))
       snapshot.stateNamesByMachine = stateNamesByMachine
-      // The process ids of nodes on another host mean other processes on this host.
+      // On this host, a process id from another host would refer to an unrelated process.
       for pid in directory.pids where client.remote == nil {
         snapshot.usageByPID[pid] = ProcessUsage(pid: pid)
       }

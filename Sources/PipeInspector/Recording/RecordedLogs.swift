@@ -14,9 +14,9 @@ package struct RecordedLogs {
   package static let limit = 500
   /// The maximum length of a line. Longer lines are cut. Unit: bytes.
   package static let lineByteCount = 4 << 10
-  /// The number of existing lines of each node that the first read returns.
+  /// The number of each node's existing lines that the first read returns.
   static let initialLineCount = 100
-  /// The maximum number of existing lines of all nodes that the first read returns.
+  /// The maximum number of existing lines that the first read returns for all nodes together.
   private static let initialLineLimit = 5_000
 
   package init(_ logs: TopologyLogs) { self.logs = logs }

@@ -2,8 +2,8 @@ import Glibc
 import PipeMachines
 import PipeSystem
 
-/// Reads the state charts of nodes. To find a chart, the program `orchestrator` asks the node's
-/// program for single steps. The inspector does not contain this search, so it runs `orchestrator`.
+/// Reads the state charts of nodes from the output of the program `orchestrator`. Only
+/// `orchestrator` can create a chart: it makes the node's program compute single steps.
 actor StateChartReader {
   private struct Key: Hashable {
     var node: String

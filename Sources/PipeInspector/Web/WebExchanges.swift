@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import PipeSupport
 
-/// The requests of a server that have no answer yet.
+/// The unanswered requests of a web server.
 final class WebExchanges: Sendable {
   private struct PendingExchanges {
     var exchanges: Set<WebExchange> = []
@@ -73,7 +73,8 @@ final class WebExchange: Sendable {
   func receive(_ bytes: UnsafeRawBufferPointer, limit: Int) {
     state.withLock { phase in
       guard case .receiving(var body) = phase else { return }
-      // The phase is replaced first, so that the array has only one owner and is extended in place.
+      // The phase is replaced first. Then `body` is the only reference to the array, and `append`
+      // does not copy the array.
       phase = .tooLarge
       guard body.count + bytes.count <= limit else { return }
       body.append(contentsOf: bytes)

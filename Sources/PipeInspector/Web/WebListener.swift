@@ -92,7 +92,7 @@ package enum WebListenerError: Error, Hashable {
   /// The existing file is not a socket.
   case notASocket(String)
   case noSuchDirectory(String)
-  /// Users other than the owner can remove files in the folder: the folder's group, or all users.
+  /// The folder's mode allows its group or all users to remove files in the folder.
   case directoryWritableByOthers(String)
   /// Another user owns the folder, and can therefore remove files in it.
   case directoryOwnedByOtherUser(String, owner: uid_t)

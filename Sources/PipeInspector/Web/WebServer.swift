@@ -35,7 +35,7 @@ package final class WebServer: Sendable {
 
   /// The number of connections that the HTTP library accepts above the limit. These connections are
   /// needed in two cases: while connections that were shut down are not closed yet, and while all
-  /// clients wait for answers. Clients beyond this number wait to be accepted.
+  /// clients wait for answers. Further clients wait to be accepted.
   private static let extraConnectionCount: UInt32 = 16
 
   /// The server of the HTTP library. Any thread can call it.

@@ -20,11 +20,12 @@ package final class EventCodec<Value: Codable & Sendable> {
   private let writer = EventWriter()
   private let reader = EventReader()
   // Used for values that the writer and the reader do not support, and to describe errors in the
-  // text.
+  // JSON.
   private lazy var encoder = JSONEncoder()
   private lazy var decoder = JSONDecoder()
   private let bareCases = BareCases<Value>()
-  /// The cases that are encoded and decoded in place; `nil` if there are none.
+  /// The codec for the cases that are encoded and decoded in place; `nil` if there are no such
+  /// cases.
   private let inPlaceCodec: InPlaceEnumCodec?
   /// The memory in which values are decoded.
   // Allocated once, and not an optional: in code that is not specialized for the type, the runtime
@@ -85,8 +86,8 @@ package final class EventCodec<Value: Codable & Sendable> {
     }
   }
 
-  /// Decodes text that the reader does not support, with Foundation's decoder. Throws
-  /// ``UndecodableValue`` if that decoder fails, too.
+  /// Uses Foundation's decoder to decode text that the reader does not support. Throws
+  /// ``UndecodableValue`` if Foundation's decoder fails, too.
   @export(interface)
   private func decodeWithFoundation(_ bytes: UnsafeRawBufferPointer) throws -> Value {
     var fault: (field: String, reason: String)?
@@ -137,7 +138,7 @@ extension EventCodec {
     return isInPlace ? .fnv1a : .unordered
   }
 
-  /// Returns whether a case can be encoded and decoded in place, with the same result as by
+  /// Returns whether a case can be encoded and decoded in place, with the same result as through
   /// `Codable`.
   /// - Parameter caseIndex: The index of the case in `codec`.
   private func matchesCodable(_ caseIndex: Int, in codec: InPlaceEnumCodec) -> Bool {
@@ -148,8 +149,9 @@ extension EventCodec {
     }
   }
 
-  /// Compares the in-place encoding of a case with the type's `Codable`, for sample values. The
-  /// first sample omits all optional values. Returns whether all results are the same.
+  /// Encodes and decodes sample values of a case, both in place and through the type's `Codable`.
+  /// Returns whether the results are the same for all samples. The first sample omits all optional
+  /// values.
   @export(interface)
   private func compare(_ caseIndex: Int, in codec: InPlaceEnumCodec) -> Bool {
     var numbers = SplitMix64(seed: 1)
@@ -194,9 +196,10 @@ package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
   package var text: String
   package var type: String
   package var cases: [CaseDescription]
-  /// The field that is missing or wrong, such as `open.persons`; `nil` if it is unknown.
+  /// The field that is missing or wrong, such as `open.persons`; `nil` if the field is unknown.
   package var field: String?
-  /// The fault of the field; `nil` if it is unknown.
+  /// The reason why the value cannot be decoded, such as `field 'open.persons' is missing`; `nil`
+  /// if the reason is unknown.
   package var reason: String?
 
   package var description: String {
@@ -205,8 +208,8 @@ package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
       + (known.isEmpty ? "" : "; its cases are \(known)")
   }
 
-  /// Returns the field that is missing or wrong according to a decoder's error; `nil` if it is
-  /// unknown.
+  /// Returns the field that a decoder's error reports as missing or wrong, with the reason; `nil`
+  /// if the error names no field.
   fileprivate static func fault(_ error: any Error) -> (field: String, reason: String)? {
     func fault(_ path: [any CodingKey], _ problem: String) -> (field: String, reason: String)? {
       guard !path.isEmpty else { return nil }
@@ -237,7 +240,7 @@ extension CaseDescription {
   }
 }
 
-/// A decoder of one value in an event, as passed to the type's `init(from:)`.
+/// A decoder of one value in an event, as passed to the `init(from:)` of the value's type.
 struct EventDecoder: Decoder {
   let reader: EventReader
   let index: Int
@@ -279,7 +282,7 @@ extension EventDecoder: SingleValueDecodingContainer {
 }
 
 extension EventDecoder {
-  /// The elements of an array.
+  /// The elements of an array being read.
   struct Elements: UnkeyedDecodingContainer {
     private let reader: EventReader
     private let elementCount: Int
@@ -329,7 +332,7 @@ extension EventDecoder {
   }
 }
 
-/// An encoder of one value in an event, as passed to the type's `encode(to:)`.
+/// An encoder of one value in an event, as passed to the `encode(to:)` of the value's type.
 struct EventEncoder: Encoder {
   let writer: EventWriter
   let depth: Int
@@ -369,7 +372,7 @@ extension EventEncoder: SingleValueEncodingContainer {
 }
 
 extension EventEncoder {
-  /// The elements of an array.
+  /// The elements of an array being written.
   struct Elements: UnkeyedEncodingContainer {
     let writer: EventWriter
     let depth: Int
@@ -405,7 +408,7 @@ extension EventEncoder {
   }
 }
 
-/// A cache of keyed containers, by the type of their keys.
+/// A cache of keyed containers, at most one for each type of keys.
 ///
 /// `container(keyedBy:)` returns a box on the heap. The runtime looks up the type of the box in its
 /// tables, which takes longer than all other work with the box. A reader or writer therefore keeps
@@ -421,7 +424,7 @@ struct ContainerCache {
   private var typeKeys: [ObjectIdentifier] = []
   /// The boxes. A container consists of a reference to its box.
   private var boxes: [Box] = []
-  /// The object that each box refers to.
+  /// The object that each box refers to, in the order of `boxes`.
   private var memberObjects: [AnyObject] = []
   /// The maximum number of cached boxes. It is small, because the key types are searched one by
   /// one.
@@ -465,6 +468,6 @@ struct ContainerCache {
 /// ```
 ///
 /// - Note: At the first use of each case, sample values are encoded in memory and by `Codable`. If
-///   the results differ, the case goes through `Codable`, with a warning. Differences that only
-///   rare values show are not detected.
+///   the results differ, the case goes through `Codable`, with a warning. Differences that occur
+///   only for rare values are not detected.
 public protocol SynthesizedCodable: Codable {}

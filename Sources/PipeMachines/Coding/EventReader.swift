@@ -12,8 +12,8 @@ final class EventReader {
   /// An error for a value that is not of the requested type, or that Foundation must decode.
   struct UnsupportedInput: Error {}
 
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
-  // reader.
+  // These properties are exempt from the run-time checks for exclusive access, because every event
+  // accesses them. They are safe without these checks, because one thread owns the reader.
   @exclusivity(unchecked)
   private(set) var tokens = JSONTokens()
   @exclusivity(unchecked)
@@ -34,7 +34,7 @@ final class EventReader {
     return try value(type, at: 0)
   }
 
-  // MARK: Values
+  // MARK: Reading values
 
   func value<Value: Decodable>(_ type: Value.Type, at index: Int) throws -> Value {
     // Foundation decodes these types in its own way, not through their `Codable`.
@@ -81,7 +81,7 @@ final class EventReader {
     return text
   }
 
-  // MARK: Members
+  // MARK: Reading members of objects
 
   /// Returns the members of an object. Throws if the token is not an object, or if this reader does
   /// not support the object.
@@ -95,7 +95,8 @@ final class EventReader {
     }
     let readMembers = unsafeDowncast(members, to: ReadMembers.self)
     readMembers.objectIndex = index
-    // Discards the index of another object. Only large objects use an index.
+    // Discards the member index of the object that was read before. Only large objects have a
+    // member index.
     if object.childCount > Self.maxSearchedMemberCount { readMembers.memberIndex = nil }
     return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self)
   }
@@ -169,8 +170,8 @@ final class EventReader {
 /// The members of an object being read, independent of the type of their keys.
 class ReadMembers {
   let reader: EventReader
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
-  // reader.
+  // These properties are exempt from the run-time checks for exclusive access, because every event
+  // accesses them. They are safe without these checks, because one thread owns the reader.
   @exclusivity(unchecked)
   final var objectIndex: Int
   /// The indices of the values of a large object, by key; `nil` until a member of the object is
@@ -195,8 +196,8 @@ class ReadMembers {
   }
 }
 
-/// A cached key of an object's only member, with the member's name. Keys are cached only if the key
-/// type is an enum, so their number is limited.
+/// A cached key for objects with one member, with the name of that member. Keys are cached only if
+/// the key type is an enum, which limits the number of cached keys.
 // A linked list of these objects, not an array: the methods of an array would look up the type of
 // its elements.
 private final class CachedKey<Key: CodingKey> {
@@ -212,9 +213,9 @@ private final class CachedKey<Key: CodingKey> {
   }
 }
 
-/// The members of an object being read, as passed to the type's `init(from:)`.
+/// The members of an object being read, as passed to the `init(from:)` of the object's type.
 final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerProtocol {
-  /// The first of the cached keys of objects with one member; `nil` if no key is cached.
+  /// The head of the linked list of cached keys; `nil` if no key is cached.
   @exclusivity(unchecked)
   private var cachedKeys: CachedKey<Key>?
 
@@ -239,8 +240,8 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
     ((try? reader.keys(of: objectIndex)) ?? []).compactMap(Key.init(stringValue:))
   }
 
-  /// Returns the key of an object with one member. Caches the key if the key type is an enum,
-  /// because an enum always has the same key for a name.
+  /// Makes the key of an object whose only member has this name. Caches the key if the key type is
+  /// an enum, because an enum makes the same key from a name every time.
   @inline(never)
   private func newKey(named name: UnsafeRawBufferPointer) -> [Key] {
     let found = otherKeys

@@ -29,8 +29,8 @@ final class EventWriter {
     var isEmpty = true
   }
 
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
-  // writer.
+  // These properties are exempt from the run-time checks for exclusive access, because every event
+  // accesses them. They are safe without these checks, because one thread owns the writer.
   @exclusivity(unchecked)
   private var text = TextBuffer()
   @exclusivity(unchecked)
@@ -54,12 +54,12 @@ final class EventWriter {
     target.append(contentsOf: text.bytes)
   }
 
-  // MARK: Objects and arrays
+  // MARK: Writing objects and arrays
 
   var depth: Int { openContainers.count }
 
-  /// Opens an object or array at a depth, or continues the object or array that is already open at
-  /// this depth.
+  /// Opens an object or array at a nesting depth. If an object or array is already open at this
+  /// depth, continues the open one.
   /// - Returns: The ID of the object or array, for ``beginValue(in:at:)``.
   func begin(_ bracket: Bracket, at depth: Int) -> Int {
     if openContainers.count > depth {
@@ -73,7 +73,8 @@ final class EventWriter {
     return lastID
   }
 
-  /// Opens or continues an object at a depth, and returns a container for the object's members.
+  /// Opens or continues an object at a nesting depth, and returns a container for the object's
+  /// members.
   func members<Key: CodingKey>(
     at depth: Int, keyedBy type: Key.Type
   ) -> KeyedEncodingContainer<Key> {
@@ -131,7 +132,7 @@ final class EventWriter {
     while openContainers.count > depth { text.append(openContainers.removeLast().bracket.closing) }
   }
 
-  // MARK: Values
+  // MARK: Writing values
 
   func append(encoding value: some Encodable) throws {
     let type = type(of: value)
@@ -177,8 +178,8 @@ final class EventWriter {
 /// The members of an object being written, independent of the type of their keys.
 class WrittenMembers {
   let writer: EventWriter
-  // Exclusivity is not checked at run time for storage that each event uses: one thread owns the
-  // writer.
+  // These properties are exempt from the run-time checks for exclusive access, because every event
+  // accesses them. They are safe without these checks, because one thread owns the writer.
   @exclusivity(unchecked)
   final var depth: Int
   @exclusivity(unchecked)
@@ -191,7 +192,7 @@ class WrittenMembers {
   }
 }
 
-/// The members of an object being written, as passed to the type's `encode(to:)`.
+/// The members of an object being written, as passed to the `encode(to:)` of the object's type.
 final class WritableMembers<Key: CodingKey>: WrittenMembers, KeyedEncodingContainerProtocol {
   // Foundation reports the errors, so this type does not track the coding path.
   var codingPath: [any CodingKey] { [] }

@@ -72,7 +72,7 @@ final class InPlaceEnumCodec {
 
   func set(_ agreement: Agreement, of caseIndex: Int) { cases[caseIndex].agreement = agreement }
 
-  // MARK: Writing
+  // MARK: Encoding values
 
   /// Appends the JSON of the enum value that `value` points to. If the value cannot be encoded,
   /// returns `false` and appends nothing.
@@ -102,7 +102,7 @@ final class InPlaceEnumCodec {
     }
   }
 
-  // MARK: Reading
+  // MARK: Decoding values
 
   /// Decodes an enum value into the memory that `value` points to. If the text does not have the
   /// form that `append` writes, returns `false` and stores no value.
@@ -143,7 +143,7 @@ final class InPlaceEnumCodec {
     return field.read(&text, into: payload)
   }
 
-  // MARK: Samples
+  // MARK: Making sample values
 
   /// Stores a sample value of the case at index `caseIndex` in `cases`.
   /// - Parameter isMinimal: Whether the sample omits all optional values.
@@ -160,8 +160,8 @@ final class InPlaceEnumCodec {
 }
 
 extension InPlaceEnumCodec.Case {
-  /// Prepares the encoding of a case; `nil` if the case has no associated values, or an unsupported
-  /// associated value.
+  /// Prepares the encoding of a case; `nil` if the case has no associated values, or if an
+  /// associated value is not supported.
   fileprivate init?(_ tag: Int, of layout: EnumLayout) {
     let description = layout.cases[tag]
     guard !layout.isBare(tag), layout.boxOffsets[tag] == 0, !description.fields.isEmpty else {
@@ -191,7 +191,8 @@ extension InPlaceEnumCodec.Case {
   }
 }
 
-/// The cases without associated values of an enum. Each of these cases is encoded as its label.
+/// The bare cases of an enum: the cases without associated values. A bare case is encoded as its
+/// label.
 struct BareCases<Value> {
   /// The labels as JSON, by tag; `nil` for a case with associated values.
   private var labels: [[UInt8]?] = []

@@ -1,13 +1,14 @@
 import PipeSupport
 
-/// The types whose values can be encoded and decoded in place, also as optionals.
+/// The types whose values can be encoded and decoded in place. Optionals of these types are
+/// supported, too.
 enum InPlaceType: CaseIterable {
   case int, int8, int16, int32, int64
   case uint, uint8, uint16, uint32, uint64
   case double, float, bool, string
 
-  /// Returns the case for a type, and whether the type is an optional of that case's type; `nil` if
-  /// the type is not supported.
+  /// Returns the case that represents `type`. For an optional type, returns the case of the wrapped
+  /// type, and `isOptional` is `true`. Returns `nil` if the type is not supported.
   static func find(_ type: Any.Type) -> (InPlaceType, isOptional: Bool)? {
     for candidate in allCases {
       // Compares the types themselves, because a cast to a protocol would search all conformances
@@ -66,7 +67,8 @@ enum InPlaceType: CaseIterable {
   }
 }
 
-/// An action that is generic over a plain type, and that this file specializes for each plain type.
+/// An action that is generic over the types of ``InPlaceType``. This file specializes the action
+/// for each of these types.
 protocol InPlaceAction {
   func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool
 }
@@ -80,7 +82,7 @@ private struct TypeComparison: InPlaceAction {
 /// An associated value of a case: its key, its offset and its type.
 // Contains no object references, because each event would pay for their reference counting.
 struct InPlaceField {
-  /// The key as JSON, and the colon. The owner of the field frees this memory.
+  /// The JSON of the key, followed by a colon. The owner of the field frees this memory.
   let keyText: UnsafeRawBufferPointer
   /// The offset of the value in the case's payload. Unit: bytes.
   private let offset: Int

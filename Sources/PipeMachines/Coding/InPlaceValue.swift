@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// A value that is encoded and decoded in place, with the same result as by its `Codable`.
+/// A value that is encoded and decoded in place, with the same result as through its `Codable`.
 protocol InPlaceValue {
   /// Whether the JSON omits the value, together with its key.
   var isOmitted: Bool { get }
@@ -35,7 +35,8 @@ struct InPlaceText {
     return true
   }
 
-  /// Skips the given bytes if the text continues with them. Returns whether it does.
+  /// Skips the given bytes; returns `false` and skips nothing if the text does not continue with
+  /// these bytes.
   @inline(__always)
   mutating func skip(_ expected: UnsafeRawBufferPointer) -> Bool {
     guard begins(with: expected) else { return false }

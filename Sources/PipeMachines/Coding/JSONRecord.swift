@@ -29,8 +29,9 @@ package enum JSONRecord {
   ) throws -> Record {
     let reader = EventReader()
     defer { reader.close() }
-    // The reader throws at a string with escapes. If the text were read anyway, a type that ignores
-    // errors of an optional string would take such a string for a missing string.
+    // The reader throws when it reads a string with escapes. A type whose `init(from:)` ignores the
+    // errors of an optional string would decode such a string as `nil`. So Foundation decodes every
+    // text with escapes.
     if !text.contains(UInt8(ascii: "\\")), let record = try? reader.read(type, from: text) {
       return record
     }

@@ -2,8 +2,7 @@ import PipeSupport
 
 /// The functions that hash a state's JSON for the logs of recorded runs.
 package enum StateHash: String, Codable, Hashable, Sendable {
-  /// The 64-bit FNV-1a hash of the text. For states for which equal values always have the same
-  /// text.
+  /// The 64-bit FNV-1a hash of the JSON text. Used if equal states always have the same JSON text.
   case fnv1a
   /// A hash that depends neither on the order of an object's members nor on the order of an array's
   /// elements. Swift orders the elements of sets and dictionaries differently in each process.

@@ -1,4 +1,4 @@
-/// A named machine that is part of a product.
+/// A named machine that can be a component of a ``Product``.
 public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
   /// The name by which composites refer to the component.
   public let name: String
@@ -32,7 +32,7 @@ public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
   }
 }
 
-/// A component with its types erased.
+/// A ``Component`` whose state and event types are erased.
 public struct AnyComponent: Sendable {
   /// The name by which composites refer to the component.
   public let name: String

@@ -21,7 +21,7 @@ public protocol CompositeState: MachineState, StateProtocol {
   /// The name by which a topology file refers to the type. Default: the name of the type.
   static var name: String { get }
 
-  /// The function that makes the state from the components' states, in order.
+  /// The function that makes the state from the components' states, in the order of the components.
   static var projection: Projection<Self> { get }
 }
 

@@ -61,7 +61,7 @@ public struct Composition: Sendable {
   ///
   /// The vector can belong to `composite` or to a composite inside it. If several of these
   /// composites synchronize the event, the vector of `composite` itself is returned.
-  /// - Throws: ``RoutingError`` if there is no such vector. Also if several composites inside
+  /// - Throws: ``RoutingError`` if there is no such vector, or if several composites inside
   ///   `composite` synchronize the event, but `composite` itself does not.
   public func vector(_ event: String, of composite: String) throws(RoutingError) -> SyncVector {
     guard let specification = composites.first(where: { $0.name == composite }) else {

@@ -16,8 +16,9 @@ public struct Exploration: Sendable {
   public let transitions: [Step]
   /// The states without an outgoing step.
   public let deadlocks: [ProductState]
-  /// The events of the alphabets that the exploration has not tried, because no payload was given
-  /// for them. States that can be reached only by these events are missing.
+  /// The untried events of the components' alphabets. The exploration has not tried these events,
+  /// because no payload was given for them. States that can be reached only by these events are
+  /// missing.
   public let untriedEvents: [String]
   /// For each state except the first, the index of the transition that discovered the state.
   private let discoveries: [Int]

@@ -1,7 +1,7 @@
 extension Product {
   /// Returns the product's answer to an event. This function is pure, and calls each participant's
   /// `reduce` once.
-  /// - Throws: ``RoutingError`` if the component or composite does not have the event. Also if the
+  /// - Throws: ``RoutingError`` if the component or composite does not have the event, or if the
   ///   event is sent to a single component, but a composite synchronizes the event for that
   ///   component.
   public func reduce(
@@ -84,7 +84,7 @@ extension Product {
     _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> [Move] {
     steps.map { position, event in
-      // If the event or the state is of another type, there is no transition.
+      // If the event or the state is not of the component's own type, there is no transition.
       let reduction = components[position].reduce(state.components[position], event)
       return (position, reduction ?? .refused(.noTransition))
     }

@@ -124,8 +124,8 @@ extension Product {
     return enabledness(of: event, steps, in: state)
   }
 
-  /// Returns whether each event is enabled: first for the events of single components, then for the
-  /// synchronized events.
+  /// Returns the enabledness of each event. The events of single components come first, followed by
+  /// the synchronized events.
   ///
   /// An event with a payload is evaluated with the payloads that the components list in
   /// ``Component/events``.

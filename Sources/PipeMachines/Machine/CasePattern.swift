@@ -62,11 +62,11 @@ package struct CasePattern<Value>: Sendable {
   }
 }
 
-// Reading the associated values of an enum value in place.
+// Access to the associated values of an enum value, in place.
 extension EnumLayout {
   /// Calls `body` with a copy of the payload of the enum value that `value` points to.
   ///
-  /// The caller ensures that the payload has these types.
+  /// The caller ensures that the payload consists of values of the types `Payload`.
   /// - Parameter boxOffset: The offset of the payload in its heap box, or 0 if the payload is
   ///   stored in the value.
   @inlinable
@@ -118,7 +118,7 @@ struct CaseAccessor<Value>: Sendable {
   @usableFromInline let tag: Int
   @usableFromInline let boxOffset: Int
 
-  /// Creates an accessor for the case that `constructor` makes. Traps if `constructor` is not the
+  /// Creates a reader for the case that `constructor` makes. Traps if `constructor` is not the
   /// constructor of a case.
   @inlinable
   init<each Field>(constructor: (repeat each Field) -> Value) {

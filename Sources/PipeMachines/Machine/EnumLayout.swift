@@ -13,7 +13,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   let payloadTypes: [[Any.Type]]
   /// The offsets of the values in each case's payload. Unit: bytes.
   let payloadOffsets: [[Int]]
-  /// For each listed case, whether the case has no payload.
+  /// For each case in `listedCases`, whether the case has no payload.
   private let isListedBare: [Bool]
   /// For each case, the index of the case's first payload type in `flatPayloadTypes`. The last
   /// element is the total number of payload types.
@@ -23,7 +23,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   /// For each case, the offset of the payload in a heap box, or 0 if the payload is stored in the
   /// value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
-  /// The listed cases, and the cases that have occurred in values so far.
+  /// The cases in `listedCases`, and the cases that have occurred in values so far.
   let observedCases: Locked<ObservedCases>
 
   /// Reads the layout of a type.
@@ -113,8 +113,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     if payload.count == types.count {
       return zip(payload, types).allSatisfy { $0 == $1 }
     }
-    // The list of payload types does not distinguish a single value that is a tuple from several
-    // values.
+    // In the list of payload types, a single tuple value looks the same as several separate values.
     guard types.count == 1 else { return false }
     let elements = TypeMetadata(types[0]).elements.map(\.type)
     return payload.count == elements.count && zip(payload, elements).allSatisfy { $0 == $1 }

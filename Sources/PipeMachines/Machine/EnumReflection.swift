@@ -1,4 +1,5 @@
-/// The cases of a type that are listed or have occurred in values so far, by tag.
+/// The known cases of a type, by tag: the cases that the compiler has listed, and the cases that
+/// have occurred in values so far.
 struct ObservedCases: Sendable {
   private(set) var names: [String] = []
   private var tagsByName: [String: Int] = [:]

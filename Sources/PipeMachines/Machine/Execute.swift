@@ -70,7 +70,8 @@ public struct Transition<State: DSLCompatible> {
   }
 }
 
-/// Creates an internal transition: the machine changes the values of its state without leaving it.
+/// Creates an internal transition: the machine changes the values of its state, but does not leave
+/// the state.
 ///
 /// The transition is a step, and increases the version by 1. The output of the state is not
 /// executed again. Running effects and timers go on. Rules that wait for an entry into the state do

@@ -87,8 +87,8 @@ package struct InstanceKeyReader {
     ofEvent bytes: UnsafeRawBufferPointer
   ) throws(InstanceKeyError) -> InstanceKey {
     if !tokens.read(bytes) {
-      // `JSONTokens` cannot read every JSON text. Foundation parses any other text, which is then
-      // written again in a form that `JSONTokens` can read.
+      // Foundation parses a text that `JSONTokens` cannot read. The parsed value is then written in
+      // a form that `JSONTokens` can read.
       let plain = (try? JSONValue(parsing: Array(bytes)))?.bytes ?? []
       guard plain.withUnsafeBytes({ tokens.read($0) }) else { throw .missing(field: field) }
       return try key(ofEvent: plain)

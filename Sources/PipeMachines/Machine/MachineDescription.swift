@@ -32,7 +32,7 @@ public struct CaseDescription: Codable, Hashable, Sendable {
 public struct PortDescription: Codable, Hashable, Sendable {
   /// The name that the machine's code gives to the port.
   public var name: String
-  /// The Swift name of the type of events that the port carries.
+  /// The Swift name of the port's event type.
   public var eventType: String
   /// The cases of the event type.
   public var events: [CaseDescription]
@@ -105,9 +105,10 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   /// if there are none. Such an event cannot be a synchronized event of several nodes; see
   /// ``SelfContainedEvents``.
   public var asynchronous: [String]?
-  /// The names of the events for which some transitions are asynchronous and not self-contained,
-  /// and others are not. `nil` if there are none. The list contains only the events for which this
-  /// is known without running the machine.
+  /// The names of the events that have both kinds of transitions: transitions that are asynchronous
+  /// and not self-contained, and transitions that are synchronous or self-contained. `nil` if there
+  /// are no such events. The list contains only the events whose transitions can be read without
+  /// running the machine.
   public var partlyAsynchronous: [String]?
   /// The time limits of asynchronous self-contained transitions, by the name of the event; `nil` if
   /// there are none. Unit: milliseconds.
@@ -185,7 +186,7 @@ package enum CaseMismatch {
   case missingField(CaseDescription.Field, of: CaseDescription)
   case wrongType(CaseDescription.Field, JSONValue, of: CaseDescription)
 
-  /// Returns the reason in a sentence.
+  /// Returns the reason as a sentence.
   /// - Parameters:
   ///   - noun: The noun for the cases: `state`, `event`.
   ///   - owner: The owner of the cases: `machine 'ElevatorDoor'`.
@@ -238,8 +239,8 @@ extension [CaseDescription] {
 }
 
 extension [CaseDescription.Field] {
-  /// Returns the first reason why `json` is not an object with some of these fields, as a sentence;
-  /// `nil` if none was found.
+  /// Returns the first reason, as a sentence, why `json` is not an object whose members are among
+  /// these fields. Fields may be missing. Returns `nil` if no reason was found.
   /// - Parameter owner: The owner of the fields: `the state of node 'counter'`.
   package func problem(withSome json: JSONValue, owner: String) -> String? {
     guard case .object(let members) = json else {

@@ -16,7 +16,7 @@ struct MatchContext {
   @usableFromInline
   enum Status {
     case noTransition, refusedByGuard, matched, suspended
-    /// An internal transition.
+    /// An `On` has matched the event, and has made an internal transition.
     case stayed
     case ignored
     /// The `On`s and `After`s of sample states add themselves to a list.

@@ -15,7 +15,8 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return context
   }
 
-  /// Traps. Called if transitions are read outside the `When`s of a machine with these types.
+  /// Traps. Called if transitions are read outside the `When`s of a machine whose state and event
+  /// types are `State` and `Event`.
   @usableFromInline
   static func trapOnMisplacedTransition() -> Never {
     preconditionFailure(

@@ -6,9 +6,10 @@ import PipeSupport
 /// Swift guarantees the layout of its metadata on Apple's systems only. If a compiler uses another
 /// layout, machines would match the wrong cases without an error: see ``TypeReading``.
 package enum MetadataCanary {
-  /// A fact that PipeRuntime has read from a known type, with the expected value.
+  /// One comparison of the check: a value that PipeRuntime has read from a known type, and the
+  /// expected value.
   package struct Fact: Hashable, Sendable {
-    /// A description of the fact.
+    /// A description of the value.
     package let subject: String
     package let foundValue: String
     package let expectedValue: String
@@ -31,8 +32,8 @@ package enum MetadataCanary {
     #endif
   }
 
-  /// Returns how enums can be read, and the first fact that differs from its expected value, if
-  /// any.
+  /// Returns the way in which enums can be read, and the first fact whose value differs from the
+  /// expected value, if any.
   package static func reading(
     kinds: [Fact] = kindFacts(), cases: @autoclosure () -> [Fact] = caseFacts(),
     values: @autoclosure () -> [Fact] = valueFacts()
@@ -210,7 +211,7 @@ private enum Probe {
     [.one(1), .pair(left: "", right: 0), .box(1), .nest(.a), .first, .second]
   }
 
-  /// The text of a bare case or of a pair.
+  /// The name of a bare case, or the name and the values of the case `pair`.
   var text: String {
     switch self {
     case .first: "first"

@@ -40,7 +40,8 @@ extension Transitions: ExpressibleByArrayLiteral {
   }
 }
 
-/// Whether the transitions that a builder has read contain an `After`, even in a skipped branch.
+/// Whether the transitions that a builder has read contain an `After`. An `After` in a skipped
+/// branch counts, too.
 public enum _TimerPresence: Sendable {
   case none
   /// The transitions were created outside the builder, and their type does not show whether they

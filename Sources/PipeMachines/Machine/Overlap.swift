@@ -73,8 +73,8 @@ extension StateMachine {
         state: name, event: nil, first: .init(when: whens[0] + 1), second: .init(when: when + 1),
         isHidden: false)
     }
-    // For each event, the `On` that a later `On` overlaps: the first `On` without a guard, which
-    // hides all later `On`s. If each `On` so far has a guard, the latest `On`.
+    // For each event, the `On` that a later `On` overlaps. This is the first `On` without a guard,
+    // because it hides all later `On`s. If every `On` so far has a guard, it is the latest `On`.
     var earlier: [Int: (location: Overlap.Location, isGuarded: Bool)] = [:]
     for when in whens {
       for (index, entry) in lists[when].enumerated() {

@@ -5,7 +5,7 @@
 package struct PayloadValues: Hashable, Sendable {
   /// The values as JSON; empty if no value can be made.
   package var values: [JSONValue]
-  /// Whether these are all values of the type.
+  /// Whether ``values`` contains all values of the type.
   package var isComplete: Bool
 
   /// Returns sample values for each field of the case `name`; empty if `type` has no such case.
@@ -33,7 +33,8 @@ package struct PayloadValues: Hashable, Sendable {
     }
   }
 
-  /// Returns the cases of an enum whose cases have no associated values; `nil` for any other type.
+  /// Returns all values of an enum type in which no case has associated values; `nil` for any other
+  /// type.
   private static func bareCases<Value: Encodable>(_ type: Value.Type) -> PayloadValues? {
     let layout = EnumLayout.of(type)
     guard !layout.cases.isEmpty, layout.cases.indices.allSatisfy(layout.isBare) else { return nil }

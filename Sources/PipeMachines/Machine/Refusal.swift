@@ -66,8 +66,8 @@ extension Refusal {
 }
 
 extension Refusal {
-  /// Whether `on_refused: ignore` drops an event that is refused for this reason. Any other reason
-  /// is handled as an error.
+  /// Whether `on_refused: ignore` drops an event that is refused for this reason. If this property
+  /// is `false`, such a refusal is handled as an error even with `on_refused: ignore`.
   package var canBeIgnored: Bool {
     switch self {
     case .noTransition, .guard, .ended: true

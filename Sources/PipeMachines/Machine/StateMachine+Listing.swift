@@ -77,9 +77,10 @@ extension StateMachine {
       .mapValues { $0.map(\.event) }
   }
 
-  /// How many of an event's transitions are asynchronous.
+  /// How many of an event's transitions are asynchronous and not self-contained.
   package enum Asynchrony {
-    /// At least one transition. The others are synchronous or self-contained, or cannot be read.
+    /// At least one transition. The other transitions are synchronous or self-contained, or cannot
+    /// be read.
     case some
     /// All transitions of the event.
     case all
@@ -88,8 +89,9 @@ extension StateMachine {
   /// Whether some or all transitions of an event are asynchronous and not self-contained, by the
   /// name of the event. Events without such transitions are left out.
   ///
-  /// If a machine is defined by an asynchronous function, all of its transitions count as
-  /// asynchronous. If it is defined by any other function, none do.
+  /// If a machine is defined by an asynchronous function, the value is ``Asynchrony/all`` for every
+  /// event that is not declared to be self-contained. If the machine is defined by a synchronous
+  /// function, the dictionary is empty.
   package var asynchronousEvents: [String: Asynchrony] {
     guard isListed else {
       guard isAsynchronous else { return [:] }

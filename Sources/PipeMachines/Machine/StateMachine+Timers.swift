@@ -1,7 +1,7 @@
 import PipeSupport
 
-/// For each state of a machine, whether the state has timers, as far as this is known without the
-/// values of the state.
+/// For each case of a machine's state, whether the case has timers, as far as this is known without
+/// the associated values.
 @usableFromInline
 package struct TimerPresence: Sendable {
   /// Whether the states of one case have timers.
@@ -13,7 +13,8 @@ package struct TimerPresence: Sendable {
     case unknown
   }
 
-  /// Whether there are timers, by the tag of the state's case. Empty for a machine without timers.
+  /// For each case of the state, by its tag, whether the case has timers. Empty for a machine
+  /// without timers.
   var presenceByTag: [Presence] = []
 
   /// Whether no state has timers.
@@ -21,8 +22,8 @@ package struct TimerPresence: Sendable {
 }
 
 extension StateTable {
-  /// The cases that have timers. To find them, each `When` is read with sample values. Durations
-  /// that depend on values are not evaluated.
+  /// For each case of the state, whether the case has timers. To find the timers, each `When` is
+  /// read with sample values. Durations that depend on values are not evaluated.
   var timerPresence: TimerPresence {
     var presence = [TimerPresence.Presence](repeating: .none, count: stateCount)
     for list in sampleLists {
@@ -72,8 +73,8 @@ extension StateTable {
     }
   }
 
-  /// Calls `body` once with a function that runs the transitions closures of all `When`s of the
-  /// state.
+  /// Calls `body` once. The argument of `body` is a function that runs the `transitions` closure of
+  /// each `When` of the state.
   private func read(_ state: State, _ body: (() -> Void) -> Void) {
     withUnsafePointer(to: state) { state in
       body {
@@ -135,8 +136,8 @@ extension StateMachine {
     return zip(EnumCases<State>.names, presence).filter { $0.1 == .some }.map(\.0)
   }
 
-  /// Returns the timers of a state that the machine enters, in the order in which they are due. Of
-  /// timers with equal durations, the first in the order written is due first.
+  /// Returns the timers of a state that the machine enters, in the order in which they are due. If
+  /// several timers have the same duration, the timer that is written first is due first.
   /// - Throws: ``InvalidTimerError`` if a duration is negative or too long.
   package func timers(in state: State) throws(InvalidTimerError) -> [StateTimer] {
     guard isListed, !isFinal(state) else { return [] }
@@ -199,8 +200,8 @@ extension TimerDescription {
 }
 
 extension StateMachine {
-  /// Returns the descriptions of all timers, or no descriptions and the error if a duration is
-  /// invalid.
+  /// Returns the descriptions of all timers. If a duration is invalid, returns the error, and no
+  /// descriptions.
   ///
   /// A description contains the duration if the duration is known without running the machine. This
   /// is the case if the state has no values or is the initial state, or if the expression does not

@@ -237,7 +237,7 @@ extension StateMachine {
   }
 }
 
-// Final states.
+// Machines with final states.
 extension StateMachine {
   /// Returns a copy of the machine that refuses every event in the given final states.
   ///

@@ -29,7 +29,7 @@ public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompat
   }
 }
 
-// A state given as a value.
+// Initializers for a state that is given as a value.
 extension When {
   /// Describes a state without associated values.
   @inlinable
@@ -77,7 +77,7 @@ extension When {
   }
 }
 
-// A state given by its constructor.
+// Initializers for the states of one case, which is given by its constructor.
 extension When {
   /// Describes the states of one case; the closures receive the associated values.
   @inlinable
@@ -108,7 +108,7 @@ extension When {
   }
 }
 
-// Several states.
+// Initializers for several states.
 extension When {
   /// Describes several states, and passes the current state to the output closure.
   @inlinable
@@ -136,8 +136,8 @@ extension When {
     self.init(
       tags: states.tags, output: { output($0.pointee).output },
       transitions: { transitions($0.pointee).read() },
-      // The transitions are not listed: their closure may read the state, and no single state can
-      // represent all of these states.
+      // The transitions are not listed: the closure may read the state, so that one sample state
+      // would not show the transitions of all states in `states`.
       list: { false })
   }
 
@@ -228,7 +228,7 @@ extension When where Event == Never {
 }
 
 extension CaseAccessor {
-  /// Calls `body` with the only associated value of a value of this case.
+  /// Calls `body` with the payload of `value`. The case has exactly one associated value.
   @inlinable
   func withSinglePayload<Field, Result>(
     of value: UnsafePointer<Value>, as: Field.Type, body: (Field) -> Result
@@ -236,7 +236,7 @@ extension CaseAccessor {
     EnumLayout.withPayload(of: value, boxOffset: boxOffset, as: Field.self, body: body)
   }
 
-  /// Returns the only associated value of a value of this case.
+  /// Returns the payload of `value`. The case has exactly one associated value.
   func one<Field>(of value: Value, as: Field.Type) -> Field {
     withUnsafePointer(to: value) { withSinglePayload(of: $0, as: Field.self) { $0 } }
   }

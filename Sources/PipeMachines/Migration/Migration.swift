@@ -13,8 +13,8 @@
 /// }
 /// ```
 ///
-/// A value that is several versions old goes through several migrations. If the migrations from a
-/// version do not include one for the value's subject, the value has the same form in that version
+/// A value that is several versions old goes through several migrations. If there is no migration
+/// of a ``Subject`` from a version, the values of this subject have the same form in that version
 /// and in the next version.
 public struct Migration: Sendable {
   /// The values that a migration changes.

@@ -86,7 +86,7 @@ package struct MigrationError: Error, Hashable, Sendable, CustomStringConvertibl
   package enum Cause: Hashable, Sendable {
     /// A later version of the machine has written the value.
     case newer(schema: Int)
-    /// The machine has no migration from a version.
+    /// The machine has no migration from the version `from`.
     case noMigration(from: Int, schema: Int)
     /// A migration has thrown an error.
     case thrown(from: Int, reason: String)

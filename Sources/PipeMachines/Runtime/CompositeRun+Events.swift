@@ -13,8 +13,8 @@ extension CompositeRun {
     }
   }
 
-  /// Returns the indices of the participants of a composite's synchronized event. Throws if a
-  /// participant cannot read the event.
+  /// Returns the indices of the components that participate in a composite's synchronized event.
+  /// Throws if a participant cannot read the event.
   func participants(
     of event: SynchronizedEvent, in composite: String
   ) throws(RoutingError) -> [Int] {
@@ -177,7 +177,7 @@ extension CompositeRun {
   }
 }
 
-// Asynchronous transitions.
+// Asynchronous transitions of synchronized events.
 extension CompositeRun {
   /// The asynchronous transitions of one attempt.
   struct Evaluation {

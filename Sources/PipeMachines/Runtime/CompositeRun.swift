@@ -27,7 +27,7 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
   /// The clock for the time limits of transitions.
   let clock = EffectClock.current
 
-  // Only the drainer uses these properties.
+  // Only the drainer uses the following properties.
   var hosts: [any ComponentHost] = []
   var states: ProductState
   var scheduledPumps: Set<Int> = []
@@ -77,7 +77,7 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
       }.map(\.event)
       hosts.append(component.makeHost(self, position, Set(events)))
     }
-    // Readers begin with this state.
+    // Publishes the initial state, with which readers begin.
     publish()
     post { [self] in
       for host in hosts { host.start() }
@@ -94,7 +94,7 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
   var isStable: Bool { stability.withLock { $0 } }
 }
 
-// The mailbox.
+// The mailbox of the composite.
 extension CompositeRun {
   /// Queues a job for the drainer, which runs the queued jobs. If there is no drainer, the caller
   /// or a new task becomes the drainer.

@@ -21,8 +21,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   package typealias Done = (StepOutcome<State>) -> Void
 
-  // Exclusivity is not checked at run time for the properties that each step touches: one isolation
-  // owns them, and no access spans a call.
+  // The properties that every step accesses are exempt from the run-time checks for exclusive
+  // access. They are safe without these checks, because one isolation owns them, and no access to
+  // them is in progress during a call.
   @usableFromInline
   @exclusivity(unchecked)
   package internal(set) var state: State
@@ -84,7 +85,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   var pipes: SendTargets
   /// For each rule that sends on an event, the index of the rule's pipe in `pipes`.
   let eventPipeIndices: [Int]
-  // Whether the machine uses these parts of a step. A step skips the other parts.
+  // The following properties say which parts of a step the machine uses. A step skips the other
+  // parts.
   @usableFromInline package let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
   /// Whether the machine has effects, feedbacks or timers.
@@ -420,8 +422,8 @@ extension Engine {
   @discardableResult
   @inlinable
   func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
-    // Not implemented with a closure like the variant below, because each event of a pipe would
-    // cost two retains and two releases.
+    // Does not call the variant with the closure `entered`, because the closure would cost two
+    // retains and two releases for each event of a pipe.
     if hasEventMiddleware { observe(event) }
     let outcome: StepOutcome<State>
     switch machine.step(state, event) {

@@ -70,7 +70,8 @@ package final class EngineEffects<
   package func contains(_ id: UInt64) -> Bool { runningEffects.index(forKey: id) != nil }
 
   /// Returns whether an event of an effect should still be processed.
-  /// - Parameter kind: The kind of the event among the effect's events.
+  /// - Parameter kind: The role of the event among all events of its effect, such as the last
+  ///   event.
   package func shouldProcess(_ kind: EffectEventKind, of id: UInt64) -> Bool {
     !kind.isWithdrawn && contains(id)
   }
@@ -86,7 +87,7 @@ package final class EngineEffects<
     return oldest
   }
 
-  // MARK: Steps
+  // MARK: Effects that a step starts or cancels
 
   /// Cancels the effects whose strategies require the cancellation on entry into `state`.
   @export(interface)
@@ -137,7 +138,7 @@ package final class EngineEffects<
     }
   }
 
-  // MARK: Parking
+  // MARK: Parked effects
 
   /// Returns the name of an unfinished effect: the case of its output, or `feedback1`, `feedback2`,
   /// …. Returns `nil` if the effect has ended.
@@ -256,7 +257,7 @@ package final class EngineEffects<
     for reply in unrecordedChanges?.takeReplies() ?? [] { reply.resume(false) }
   }
 
-  // MARK: Events
+  // MARK: Events of effects
 
   /// Called before the step on an event that an effect has produced.
   /// - Returns: The effect's origin, if the effect ends with this event. Such an effect is removed
@@ -286,7 +287,7 @@ package final class EngineEffects<
     didTakeEvent(from: id, willTakeEvent(from: id, kind), reply)
   }
 
-  // MARK: Records
+  // MARK: Recording effects
 
   /// Postpones all actions that must follow the record of a step, until
   /// ``didRecord(willStart:willAnswer:)`` is called.
@@ -354,7 +355,7 @@ package final class EngineEffects<
     return true
   }
 
-  // MARK: Work
+  // MARK: Making effects
 
   @export(interface)
   private func effect(
@@ -394,7 +395,7 @@ package struct EffectOrigin: Hashable, Sendable {
   /// the output, and ``timers`` for the timers of the state.
   package var feedback = 0
 
-  /// The value of ``feedback`` in the record of the timers of a state.
+  /// The value of ``feedback`` that identifies the timers of a state in a record.
   package static var timers: Int { -1 }
   /// The number of the instance in a keyed node; 0 in a node with one machine.
   package var instance: Int64
@@ -425,8 +426,8 @@ package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
   /// Whether the effect must not run. Such an effect is either a feedback that is held because it
   /// has started too often, or an effect that is parked because it has crashed earlier processes.
   var isBlocked = false
-  /// The task of the effect; `nil` while the start waits for the record, and while the effect is
-  /// blocked.
+  /// The task of the effect; `nil` while the effect waits until its step is recorded, and while the
+  /// effect is blocked.
   var task: Task<Void, Never>?
 }
 

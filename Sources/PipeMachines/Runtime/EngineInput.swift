@@ -20,7 +20,7 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   case wake
 }
 
-/// The kind of an event among the events of its effect.
+/// The role of an event among all events of its effect, such as the last event.
 @usableFromInline
 package enum EffectEventKind: Sendable {
   case oneOfMany
@@ -37,8 +37,8 @@ package enum EffectEventKind: Sendable {
   }
 }
 
-/// The answer to an effect's event. If the answer is released without a call, the effect receives
-/// `false`.
+/// The answer to an effect's event. If this object is deallocated before ``resume(_:)`` is called,
+/// the effect receives `false`.
 @usableFromInline
 package final class EffectReply: Sendable {
   private let answer: Locked<(@Sendable (Bool) -> Void)?>
@@ -66,7 +66,8 @@ package final class EffectReply: Sendable {
 package enum StepOutcome<State> {
   case accepted(State, version: UInt64)
   case refused(Refusal)
-  /// An asynchronous transition is running; the owner queues other inputs until it returns.
+  /// An asynchronous transition is running; the owner queues other inputs until the transition
+  /// returns.
   case pending
 }
 

@@ -10,12 +10,12 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   /// The entry into the state whose timers run.
   package struct Entry {
     package let state: State
-    /// The version of the step.
+    /// The version of the step that entered the state.
     package let version: UInt64
     package let instant: BootClock.Instant
   }
 
-  /// The time from the entry into a state to the state's next timer, and that entry.
+  /// The time from the entry into a state to the state's next timer, together with this entry.
   package typealias NextTimer = (delay: Duration, entry: Entry)
 
   private let machine: StateMachine<State, Event, Output>
@@ -137,8 +137,8 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
     case .none: return false
     case .some: return true
     case .unknown:
-      // All states of a case have the same transitions. So the first of these states that the
-      // machine enters decides for the case.
+      // All states of a case have the same transitions. So the result for the first of these states
+      // that the machine enters is stored for the entire case.
       let mayHaveTimers = machine.mayHaveTimers(in: state)
       knowledge.presenceByTag[tag] = mayHaveTimers ? .some : .none
       return mayHaveTimers
@@ -169,7 +169,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
     }
   }
 
-  // MARK: Parking
+  // MARK: Parked timers
 
   /// Lets parked timers run again. An overdue timer fires immediately.
   /// - Returns: `false` if the machine has left the state.
@@ -186,7 +186,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
     if isParked, entry?.version == version { cancel() }
   }
 
-  // MARK: Records
+  // MARK: Recording timers
 
   /// Whether the running timers differ from the recorded timers.
   package var hasUnrecordedChanges: Bool { needsRecord || entry?.version != recordedVersion }

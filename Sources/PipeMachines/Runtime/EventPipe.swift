@@ -28,7 +28,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// Appends the JSON of an event. Only a node's host calls this function, always on the same
   /// thread.
   package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
-  /// The cause that is reported for steps on events of this pipe.
+  /// The cause that is reported for a step on an event of this pipe.
   let cause: String
 
   private struct State {
@@ -230,7 +230,8 @@ struct SendTarget: Sendable {
   }
 }
 
-/// The pipes that a machine sends into, without duplicates, and which of them may be full.
+/// The pipes that a machine sends into, without duplicates. For each pipe, the list records whether
+/// the pipe may be full.
 ///
 /// The check before a step queries only the pipes that were sent into since the previous check, not
 /// all pipes.

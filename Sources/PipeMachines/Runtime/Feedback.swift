@@ -11,10 +11,9 @@
 /// A feedback that has ended starts again only when its part of the state changes. If the process
 /// of a node dies, the next process runs an unfinished feedback again, like any unfinished effect.
 ///
-/// If the feedbacks of a machine make each other, or themselves, start more than ``startLimit``
-/// times within a second, the next feedback is held and reported. A held feedback does not start
-/// until an event arrives that does not come from the machine's effects, or until the node is
-/// restarted.
+/// If a machine's feedbacks start each other, or themselves, more than ``startLimit`` times within
+/// a second, the next feedback is held and reported. A held feedback does not start until an event
+/// arrives that does not come from the machine's effects, or until the node is restarted.
 public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// The change that a step makes to the work of a feedback.
   enum Change {
@@ -202,8 +201,8 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
   private var startGuard = FeedbackGuard()
   /// The numbers of the held feedbacks, which wait for an event from outside.
   private var heldFeedbacks: Set<Int> = []
-  /// The state before the entry, with which feedbacks compare the new state; `nil` before the
-  /// initial state.
+  /// The state before the entry; `nil` before the initial state. Feedbacks compare the new state
+  /// with this state.
   private var lastState: State?
 
   /// Restores a state that the machine entered in an earlier run.

@@ -22,14 +22,14 @@ public struct GivenEvents<Event: DSLCompatible>: Sendable {
     self.mayEnd = mayEnd
   }
 
-  /// Declares that an effect produces one of these events. A sequence produces any of these events
-  /// repeatedly, and never ends.
+  /// Declares that an effect produces one of these events. If the effect is a sequence, it produces
+  /// any of these events repeatedly, and never ends.
   public static func oneOf(@OneOfBuilder<Event> _ events: () -> OneOfCases<Event>) -> Self {
     Self(OneOf<Event>(events).tags, mayEnd: false)
   }
 
-  /// Declares that an effect produces one of these events, or ends without an event. A sequence
-  /// produces any of these events until it ends.
+  /// Declares that an effect produces one of these events, or ends without an event. If the effect
+  /// is a sequence, it produces any of these events repeatedly until it ends.
   public static func oneOfOrNothing(
     @OneOfBuilder<Event> _ events: () -> OneOfCases<Event>
   ) -> Self { Self(OneOf<Event>(events).tags, mayEnd: true) }

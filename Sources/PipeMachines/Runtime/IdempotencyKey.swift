@@ -62,10 +62,10 @@ final class EffectRun: Sendable {
   let scope: RunScope
   /// The idempotency key; `nil` for a transition.
   let key: IdempotencyKey?
-  /// Whether this is a transition whose step may be abandoned.
+  /// Whether this object is a run of a transition whose step may be abandoned.
   let isTentative: Bool
-  /// The time that passed in earlier runs of the effect, minus the time that waits have already
-  /// subtracted.
+  /// The part of the time in earlier runs of the effect that no wait of this run has subtracted
+  /// yet.
   private let elapsedTime: Locked<Duration>
 
   init(
@@ -94,24 +94,24 @@ final class EffectRun: Sendable {
     }
   }
 
-  /// Returns a copy of this run for concurrent work. The waits of the copy subtract the time that
-  /// has passed earlier, independently of the waits of this run.
+  /// Returns a copy of this run for concurrent work. The copy has its own elapsed time: a wait of
+  /// the copy and a wait of this run can subtract the same time.
   func makeConcurrentRun() -> EffectRun {
     EffectRun(of: scope, key: key, elapsed: elapsedTime.withLock { $0 })
   }
 
-  /// Whether some of the earlier time has not been subtracted from waits yet.
+  /// Whether there is time from earlier runs that no wait has subtracted yet.
   var hasElapsed: Bool { elapsedTime.withLock { $0 > .zero } }
 
-  /// Reduces the elapsed time for a wait until a deadline. In earlier runs, the work after this
-  /// wait cannot have begun before the deadline. So later waits subtract at most the time since the
-  /// deadline.
+  /// Limits the elapsed time to the time since a deadline that the effect waits for. In an earlier
+  /// run, the work after this wait cannot have begun before the deadline. So the waits that follow
+  /// must not subtract more than the time since the deadline.
   /// - Parameter left: The time until the deadline; negative if the deadline has passed.
   func capElapsed(after left: Duration) {
     elapsedTime.withLock { $0 = max(.zero, min($0, .zero - left)) }
   }
 
-  /// Returns the remaining time of a wait: the duration minus the time that has passed earlier.
+  /// Returns the remaining time of a wait: the duration minus the time that passed in earlier runs.
   /// Later waits do not subtract the same time again.
   func remainingDuration(of duration: Duration) -> Duration {
     elapsedTime.withLock { elapsed in

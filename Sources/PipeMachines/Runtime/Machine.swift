@@ -15,9 +15,9 @@ public protocol Machine: _Hostable {
   /// The name by which a topology file refers to the machine. Default: the name of the type.
   static var name: String { get }
 
-  /// The schema version: the number of the present form of the machine's states, events and
-  /// parameters. If the machine cannot read values that its former program has stored, increase the
-  /// number by 1 and add a migration. Default: 1.
+  /// The schema version: a number that identifies the current form of the machine's states, events
+  /// and parameters. If the machine cannot read the values that an earlier version of its program
+  /// has stored, increase the number by 1 and add a migration. Default: 1.
   static var schema: Int { get }
 
   /// The migrations of values that were stored with earlier schema versions. Default: none.
@@ -56,7 +56,7 @@ extension Machine {
       machine: stateMachine(parameters), runtime: runtime(parameters, ports), ports: ports)
   }
 
-  /// Returns the description of a machine from its parts.
+  /// Makes the description of a machine from its state machine, runtime and ports.
   @export(interface)
   package static func describe(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
@@ -104,7 +104,7 @@ public protocol _Hosting {}
 /// type.
 public protocol _HostedMachine {}
 
-/// A type that a node can host. Do not conform to it directly.
+/// A type that a node can host. Do not conform to this protocol directly.
 public protocol _Hostable: SendableMetatype {
   /// Makes the hosted machine. The module PipeNode implements this function for every machine; do
   /// not implement it.

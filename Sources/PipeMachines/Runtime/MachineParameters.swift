@@ -49,7 +49,7 @@ public struct ParameterMismatch: Error, Hashable, Sendable {
   }
 }
 
-/// The parameters of a machine that has none.
+/// The parameter type of a machine without parameters.
 public struct NoParameters: MachineParameters, Equatable {
   /// Makes the empty parameters.
   public init() {}

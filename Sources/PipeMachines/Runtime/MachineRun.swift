@@ -111,7 +111,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   }
 }
 
-// Sending.
+// Sending events.
 extension MachineRun {
   /// Processes the event on the caller's thread if the machine is idle, without a task or a
   /// suspension.
@@ -191,17 +191,17 @@ extension MachineRun {
   }
 }
 
-// Draining.
+// Draining the mailbox.
 extension MachineRun {
   /// Continues as the drainer, because input arrived while the caller was on the fast path.
   ///
   /// Continues in a new task: the sender's own event has been processed, and the sender should not
-  /// wait for the steps of others.
+  /// wait for the steps of other senders' events.
   @usableFromInline
   func continueDraining() { Task { drain() } }
 
   /// Processes up to `budget` inputs. Leaves further inputs to another task, so that a sender or a
-  /// thread is not busy for long with the events of others.
+  /// thread is not busy for long with the events of other senders.
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
@@ -248,7 +248,7 @@ extension MachineRun {
   }
 }
 
-// Reading.
+// Reading the states.
 extension MachineRun {
   @usableFromInline
   func addReader(skipsBacklog: Bool) -> StateReaderHandle<State> {

@@ -104,7 +104,7 @@ final class PendingStep: Sendable {
 /// and keeps its resources. So the number of such transitions is limited.
 package struct RunningTransitionLimit {
   private var runningCount = 0
-  /// Whether a transition was refused since a transition last returned.
+  /// Whether a transition has been refused since the most recent return of a transition.
   private var hasRefusedTransition = false
   private var hasReported = false
 

@@ -95,8 +95,8 @@ package final class Announcement: Sendable {
   /// Whether the event has been withdrawn and must not be processed.
   package var isWithdrawn: Bool { withdrawnFlag.load(ordering: .acquiring) }
 
-  /// Withdraws the event, because the change that it describes has become part of another step, or
-  /// is void.
+  /// Withdraws the event. The change that the event describes has become part of another step, or
+  /// has been discarded.
   package func withdraw() { withdrawnFlag.store(true, ordering: .releasing) }
 }
 

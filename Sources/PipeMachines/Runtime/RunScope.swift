@@ -7,7 +7,7 @@ package protocol TentativeWork: Sendable {
   func keep()
   /// Discards the tentative result of a transition, because the step is not taken.
   func abandon()
-  /// Starts the work again from a state of the machine that this work has not produced.
+  /// Starts the work again from `state`. The machine has reached this state without the work.
   func restartWork(in state: any Sendable)
 }
 
@@ -100,8 +100,8 @@ package final class RunScope: Sendable {
     for work in content.withLock(\.tentativeWork) { work.abandon() }
   }
 
-  /// Continues in a state of the machine that no work of this run has produced. The shared work
-  /// starts again from that state.
+  /// Starts the shared work again from `state`. The machine has reached this state without any work
+  /// of this run.
   package func restartWork(in state: any Sendable) {
     let shared = content.withLock { content in
       content.startState = state

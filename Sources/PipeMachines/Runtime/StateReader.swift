@@ -72,9 +72,10 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   }
 }
 
-// Called by the writer.
+// Functions that the writer calls.
 extension StateReader {
-  /// Adds a state. If the reader waits, the caller then calls ``wake()`` outside its locks.
+  /// Adds a state. If the reader is waiting, the caller must then call ``wake()``, after it has
+  /// released its locks.
   @inlinable
   func write(_ state: State) {
     (slots + writeSlot).initialize(to: state)
@@ -127,7 +128,7 @@ extension StateReader {
   }
 }
 
-// Called by the reader.
+// Functions that the reader calls.
 extension StateReader {
   /// The number of iterations that a reader spins before it looks for a new state again. All
   /// iterations together take about a microsecond.

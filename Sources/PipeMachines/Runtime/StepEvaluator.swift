@@ -62,7 +62,7 @@ package final class StepEvaluator<
   private let runtime: Runtime<State, Event, Output>
   private let entered: (State) -> Void
   private var sequenceEngine: Engine<State, Event, Output>?
-  /// Whether some state may have timers.
+  /// Whether any state of the machine may have timers.
   package let hasTimers: Bool
 
   /// Creates an evaluator for a machine and its runtime.
@@ -200,7 +200,7 @@ package final class StepEvaluator<
     hasTimers || !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
   }
 
-  // MARK: Engines
+  // MARK: Making engines
 
   /// The reason why the machine cannot continue after the last step; `nil` if it can continue.
   private var failure: String?
@@ -280,8 +280,9 @@ package final class StepEvaluator<
   }
 }
 
-/// Counts and reports steps, if requested. A step is reported before the machine takes it, and so
-/// before all events that it sends. The end of the step is reported separately.
+/// A counter and a reporter of steps, both optional. The beginning of a step is reported before the
+/// machine takes the step, and so before the events that the step sends. The end of the step is
+/// reported separately.
 @usableFromInline
 package struct StepTrace<State, Event> {
   /// The counter of steps, if one is installed.
@@ -303,7 +304,8 @@ package struct StepTrace<State, Event> {
   package var isInternal = false
   /// Whether the transition of the step was asynchronous.
   package var isAsynchronous = false
-  /// The version of the step that started the effect whose event was processed last.
+  /// For the effect whose event was processed last: the version of the step that started the
+  /// effect.
   package var effectVersion: UInt64 = 0
 
   init() {}

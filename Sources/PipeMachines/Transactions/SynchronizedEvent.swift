@@ -18,7 +18,7 @@ public struct SynchronizedEvent: Sendable {
     self.content = content
   }
 
-  /// Makes an event from the event of one of the participants.
+  /// Makes a synchronized event from an event of a participant's own event type.
   public init(_ event: some MachineEvent) {
     name = EnumCases.name(of: event) ?? "\(event)"
     content = .typed(event)
@@ -128,7 +128,7 @@ public struct BlockingParticipant: Hashable, Codable, Sendable {
   public var state: JSONValue
   /// The number of steps that the participant has taken; `nil` for a machine that is not running.
   public var version: UInt64?
-  /// The reason of the refusal, such as a missing transition or a thrown error.
+  /// The reason for the refusal, such as a missing transition or a thrown error.
   public var reason: Refusal
 
   /// Makes a value from its parts.

@@ -75,7 +75,8 @@ public struct InDoubtTransaction: Hashable, Codable, Sendable {
   /// was later. Unit: nanoseconds since 1970.
   public var since: Int64
   /// For an instance: the number of other instances of its node that are in doubt, too. This
-  /// instance has been in doubt for the longest time. `nil` if there are no others.
+  /// instance has been in doubt longer than the others. `nil` if no other instance of the node is
+  /// in doubt.
   public var otherInstances: Int?
 
   /// Makes a value from its parts.
@@ -103,7 +104,8 @@ extension InDoubtTransaction: CustomStringConvertible {
       + time(since) + otherInstancesText
   }
 
-  /// For example `, and 2 more instances`; empty if no other instance is in doubt.
+  /// The text about the other instances that are in doubt, such as `, and 2 more instances`; empty
+  /// if no other instance is in doubt.
   package var otherInstancesText: String {
     guard let otherInstances, otherInstances > 0 else { return "" }
     return ", and \(otherInstances) more instance\(otherInstances == 1 ? "" : "s")"

@@ -39,7 +39,7 @@ struct ObservedSteps {
   private var evaluatedPairs: [StateEventPair] = []
   /// The names of the states that observed steps reach from the initial state.
   private var reachedStates: [String] = []
-  /// All evaluated states.
+  /// The states that were evaluated so far.
   private(set) var evaluatedStates: Set<JSONValue> = []
   /// Whether the states that are evaluated now are synthetic. No observed step has reached a
   /// synthetic state, so its fields have sample values.
@@ -170,7 +170,7 @@ struct ObservedSteps {
     return nil
   }
 
-  // MARK: The chart
+  // MARK: Making the state chart
 
   var chart: StateChart {
     var chart = StateChart(name: node, machine: machine, initial: initialState)
@@ -242,7 +242,7 @@ struct ObservedSteps {
     return result
   }
 
-  /// Returns the label of a transition by timers with these durations, such as `after 30 s`.
+  /// Returns the label of a transition that timers trigger, such as `after 30 s`.
   private static func label(of delays: [String]) -> String {
     delays.count == 1 ? "after \(delays[0])" : "after a time that depends on values"
   }

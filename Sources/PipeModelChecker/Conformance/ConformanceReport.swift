@@ -17,16 +17,17 @@ package struct ConformanceReport: Codable, Hashable, Sendable {
       case otherState = "other-state"
       /// The machine does not take the step that the node has taken.
       case otherStep = "other-step"
-      /// In the run, the step sent other events than the machine sends in the comparison.
+      /// In the run, the step sent other events than the machine sends when the comparison repeats
+      /// the step.
       case otherEvents = "other-events"
-      /// The node has consumed an event that the pipe's sender has not sent, or not with this
+      /// The node has consumed an event that the pipe's sender has not sent, or has sent with other
       /// content.
       case unknownEvent = "unknown-event"
       /// The node has consumed an event twice.
       case repeatedEvent = "repeated-event"
       /// The node has consumed an event of a pipe, but not an earlier event of the same pipe.
       case lostEvent = "lost-event"
-      /// Some participants of a synchronized event have taken the step, and others have not.
+      /// Some participants of a synchronized event have taken their steps, and others have not.
       case tornTransaction = "torn-transaction"
       /// Nodes have taken synchronized events in contradictory orders.
       case contradictoryOrder = "contradictory-order"

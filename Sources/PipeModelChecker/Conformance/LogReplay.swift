@@ -40,8 +40,9 @@ final class LogReplay {
   ///   - log: The path of the log.
   ///   - line: The number of the last line to replay.
   ///   - states: The path of the file to which the program writes the states; `nil` for no file.
-  /// - Returns: The report of the program. If a step ends the process, also the line of this step
-  ///   and a description of the exit. Then the report covers the lines before the step.
+  /// - Returns: The program's report about all replayed lines. If a step ends the process, the
+  ///   report covers only the lines before this step, and `crash` contains the line of the step and
+  ///   a description of the exit.
   /// - Throws: ``EvaluatorError`` if the program cannot be started, or gives no valid answer.
   func run(
     _ log: String, through line: Int, states: String? = nil
@@ -52,8 +53,9 @@ final class LogReplay {
     case .report(let report): return (report, nil)
     case .ended: break
     }
-    // A step of the log ends the process, as it would end the node. In a second run, the program
-    // announces each line from `position` on, so the last announced line is this step.
+    // The process has ended: one of the steps crashed it, as the step would crash the node. A
+    // second run finds this step: the program announces each line from `position` on, so the last
+    // announced line contains the step.
     request.announces = position
     guard case .ended(let exit) = try replay(request, &position) else {
       throw .invalidAnswer("node '\(node)' ends its process in some runs only")

@@ -23,7 +23,8 @@ final class NodeScan {
   /// An event of a pipe that the node has sent or consumed.
   struct PipeEvent {
     let id: EventID
-    /// A hash of the event's JSON. The order of the members of objects does not change the hash.
+    /// A hash of the event's JSON. The hash does not depend on the order in which objects list
+    /// their members.
     let hash: UInt64
     let place: Place
     /// The position of the event's JSON in the log.
@@ -43,16 +44,16 @@ final class NodeScan {
     var sent: [PipeEvent] = []
     /// The events that the node has consumed, with or without a step.
     var consumed: [PipeEvent] = []
-    /// The events that the node may have consumed: postponed events, and the events of lines that
-    /// the journal may not have.
+    /// The events that the node may have consumed: postponed events, and the consumed events of log
+    /// lines that the journal may lack.
     var possiblyConsumed: Set<EventID> = []
   }
 
   let node: String
   let logs: [RecordedRun.Log]
   private(set) var steps: [TransactionStep] = []
-  /// For each log: the number of the line of the last step that belongs to the run; 1 if there is
-  /// no such step.
+  /// For each log: the line number of the last step that belongs to the run; 1 if there is no such
+  /// step.
   private(set) var lastLines: [Int] = []
   /// The indices of the logs whose last line is incomplete, each with the number of this line.
   private(set) var tornLines: [(log: Int, line: Int)] = []
@@ -61,7 +62,7 @@ final class NodeScan {
   private(set) var problems: [(code: ConformanceReport.Violation.Code, Place, String)] = []
   private var pipes: [(name: [UInt8], events: PipeEvents)] = []
   private let isDurable: Bool
-  /// The events of the lines after the last step that was scanned: one array for each line.
+  /// The events of the lines that follow the last scanned step, with one array for each line.
   private var pendingLines: [[PendingEvent]] = []
 
   private struct PendingEvent {
@@ -97,7 +98,7 @@ final class NodeScan {
     return (try? JSONValue(parsing: bytes)) ?? .null
   }
 
-  // MARK: Lines
+  // MARK: Scanning the lines of a log
 
   private func scan(_ index: Int) throws(StepLogError) {
     let reader = try StepLogReader(logs[index].path)
@@ -112,8 +113,8 @@ final class NodeScan {
         hasEnded = true
         continue
       }
-      // The next process began without these steps, because the journal does not have them. They do
-      // not belong to the run.
+      // The next process began at a lower version than this step, because the journal lacks the
+      // step. This step and the following lines do not belong to the run.
       if let next, line.kind == .step, line.version > next.version { isUndone = true }
       if isUndone { continue }
       let place = Place(log: index, line: line.number, version: line.version)
@@ -209,8 +210,8 @@ final class NodeScan {
     guard !pendingLines.isEmpty else { return }
     for pending in pendingLines.joined() {
       switch pending.role {
-      // Also counts an event that may not have been sent. If the event was sent, its receiver may
-      // have consumed it.
+      // Counts the event as sent, even if this is uncertain: the receiver may have consumed the
+      // event.
       case .sent: pipes[pending.pipe].events.sent.append(pending.event)
       case .consumed where areCertain: pipes[pending.pipe].events.consumed.append(pending.event)
       case .consumed, .postponed:

@@ -54,7 +54,7 @@ package struct RunConformance {
     return report
   }
 
-  // MARK: Steps
+  // MARK: Checking the steps of nodes
 
   private mutating func checkSteps(of node: NodeSpecification) throws(EvaluatorError) {
     guard let scan = scans[node.name],
@@ -81,7 +81,7 @@ package struct RunConformance {
     }
   }
 
-  // MARK: Pipes
+  // MARK: Checking the events of pipes
 
   /// Compares the events that the sender of a pipe has sent with the events that the receiver of
   /// the pipe has consumed.
@@ -125,7 +125,7 @@ package struct RunConformance {
       guard !consumed.contains(event.id), !received.possiblyConsumed.contains(event.id),
         let last = highest[event.id.stream], event.id.number < last.id.number
       else { continue }
-      // An event that was sent again is reported once.
+      // Reports the event only once, even if the event was sent several times.
       consumed.insert(event.id)
       report.add(
         .lostEvent, receiver, last.place,
@@ -160,7 +160,7 @@ package struct RunConformance {
         + "node '\(sender)', '\(sender).1\(RunDirectory.stepLogSuffix)'")
   }
 
-  // MARK: Synchronized events
+  // MARK: Checking synchronized events
 
   private typealias Step = (scan: NodeScan, step: NodeScan.TransactionStep)
 

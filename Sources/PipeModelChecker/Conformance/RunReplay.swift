@@ -4,28 +4,28 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// A replay of a recorded run, step by step. In its order of steps, each event is sent before the
-/// event is consumed. The programs of the topology compute the states again.
+/// A replay of a recorded run, step by step. The replay orders the steps so that each event is sent
+/// before the event is consumed. The programs of the topology compute the states again.
 package final class RunReplay {
   /// A step of the run, or the beginning of a process.
   package struct Step {
     package let node: String
     package let incarnation: UInt64
     package let version: UInt64
-    /// Unit: nanoseconds since 1970.
+    /// The time of the step, or of the beginning of the process. Unit: nanoseconds since 1970.
     package let time: Int64
     /// The name of the log's file.
     package let file: String
     package let line: Int
     /// The state after the step as JSON; empty if the state is unknown.
     package let state: [UInt8]
-    /// The members of the step as JSON, without the state.
+    /// The step's event, the event's origin and the sent events, as members of a JSON object.
     package let details: [UInt8]
     /// Whether this is the beginning of a process.
     package let isBeginning: Bool
   }
 
-  /// A place at which the present programs take another step than the run.
+  /// A line of a log at which the present programs take another step than the node took in the run.
   package struct Difference: Hashable, Sendable {
     package let node: String
     package let file: String
@@ -171,7 +171,8 @@ private final class LogCursor {
   }
 
   private func makeStep(_ line: StepLogLine, _ reader: StepLogReader) throws -> RunReplay.Step {
-    // Each line of the file with the states has a line number of the log, a space, and the state.
+    // Each line of the states file contains the step's line number in the log, a space, and the
+    // state.
     let text = try stateReader?.next()?.text
     let space = text?.firstIndex(of: UInt8(ascii: " "))
     let state = text.flatMap { text in space.map { Array(text[($0 + 1)...]) } } ?? []

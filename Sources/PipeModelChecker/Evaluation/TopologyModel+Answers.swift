@@ -122,7 +122,7 @@ extension TopologyModel {
         .impure(
           node: node.name, event: action.event, state: node.state(configuration),
           answers: answers.map(Self.text)))
-      // Both answers are possible. The search continues with the first answer.
+      // The two answers differ, and both are possible. The search continues with the first answer.
       return try handleReply(
         .answer(answers[0]), of: mover, in: configuration, action, at: state, &model)
     case .evaluatorError(.ended(let how)):

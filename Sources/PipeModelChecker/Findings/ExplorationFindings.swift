@@ -12,9 +12,9 @@ struct ExplorationFindings {
   /// The maximum number of deadlocks, and of stuck states, in a report.
   private static let findingLimit = 8
 
-  /// The maximum number of findings for deadlocks, and for stuck states, to collect. There is no
-  /// limit if the topology file allows some of these findings: the first findings may all be
-  /// allowed.
+  /// The maximum number of deadlock findings to collect, and of stuck-state findings. There is no
+  /// limit if the topology file allows some findings of these kinds, since the first findings may
+  /// all be allowed.
   private var haltLimit: Int { allowsHalts ? .max : Self.findingLimit }
   private var allowsHalts: Bool {
     topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.kind) }
@@ -88,7 +88,7 @@ struct ExplorationFindings {
       }
   }
 
-  // MARK: Verdict
+  // MARK: Verdict of the search
 
   private func verdict(
     _ result: ExplorationResult, _ unshown: [ExplorationRemark]
@@ -160,7 +160,7 @@ struct ExplorationFindings {
     settings.stopsAtViolation && !result.violations.isEmpty
   }
 
-  // MARK: States without a step
+  // MARK: Findings about states without a step
 
   /// Returns findings for deadlocks or for stuck states: the nearest state of each group of similar
   /// states. Also returns a remark on the states that are not shown.
@@ -238,7 +238,7 @@ struct ExplorationFindings {
     return nil
   }
 
-  // MARK: Properties
+  // MARK: Findings about properties
 
   private func violations(
     _ result: ExplorationResult, _ search: borrowing Exploration
@@ -265,7 +265,7 @@ struct ExplorationFindings {
     }
   }
 
-  // MARK: Coverage
+  // MARK: Findings about coverage
 
   private func neverEnabled(_ result: ExplorationResult) -> [ExplorationFinding] {
     guard let never = result.neverEnabledVectors.map(Set.init) else { return [] }
@@ -322,7 +322,7 @@ struct ExplorationFindings {
     }
   }
 
-  // MARK: Scenarios
+  // MARK: Scenarios of findings
 
   private func scenario(_ path: ExplorationPath, _ model: ExplorationModel) -> Scenario {
     var steps: [ScenarioStep] = []

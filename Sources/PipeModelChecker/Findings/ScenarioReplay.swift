@@ -28,8 +28,8 @@ package struct ScenarioReplay {
   }
 
   /// Creates a replay in which all nodes are in their initial states.
-  /// - Parameter section: The section that the scenario was found with; `nil` for the section of the
-  ///   file.
+  /// - Parameter section: The `explore` section with which the scenario was found; `nil` for the
+  ///   section of the topology file.
   package init(
     _ loaded: LoadedTopology, section: ExploreSection? = nil,
     answerTimeout: Duration = .seconds(10)
@@ -77,7 +77,7 @@ package struct ScenarioReplay {
     }
   }
 
-  // MARK: Steps
+  // MARK: Replaying steps
 
   /// A node that takes part in a step.
   private struct Mover {
@@ -352,7 +352,7 @@ package struct ScenarioReplay {
     }
   }
 
-  // MARK: Possible steps
+  // MARK: Checking that a step is possible
 
   private func movers(
     of owner: String, _ event: JSONValue, _ origin: ScenarioStep.Origin, at path: [String]
@@ -460,7 +460,8 @@ package struct ScenarioReplay {
     let queued = all.map(\.event)
     let expectation = Self.canonicalForm(event)
     let positions = queued.indices.filter { Self.canonicalForm(queued[$0]) == expectation }
-    // An event can overtake events of instances that are locked for a synchronized event.
+    // An event can overtake earlier events whose receiving instance may be locked, or whose sending
+    // instance may send them late.
     let free = positions.first { position in
       all[..<position].allSatisfy { all[position].keys.canOvertake($0.keys) }
     }
@@ -470,8 +471,8 @@ package struct ScenarioReplay {
         path: path + ["from"],
         description: "pipe '\(name)' contains \(Self.text(queued)), expected '\(event.caseText)'")
     }
-    // The events before this one must be postponed events, which the node refuses in its current
-    // state.
+    // All earlier events in the pipe must be events that this event can overtake, or postponed
+    // events, which the node refuses in its current state.
     let isPostponing = model.pipes[number].specification.onRefused == .postpone
     for (index, earlier) in queued[..<position].enumerated() {
       var isRefused = false
@@ -490,7 +491,7 @@ package struct ScenarioReplay {
     return (name, position)
   }
 
-  // MARK: Comparing
+  // MARK: Comparing states with expected states
 
   private func compare(_ expectation: [String: JSONValue], at path: [String]) throws(Failure) {
     for (name, state) in expectation.sorted(by: { $0.key < $1.key }) {

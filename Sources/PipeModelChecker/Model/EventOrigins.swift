@@ -53,7 +53,7 @@ struct EventOrigins {
   func assumedGives(of node: ExploredNode) -> [String] {
     let declared = declaredEvents(of: node)
     return (node.opening?.events.keys.sorted() ?? []).filter { event in
-      // An effect of an instance cannot produce a synchronized event.
+      // An effect of an instance cannot emit a synchronized event.
       !declared.contains(event) && !isDelivered(event, to: node)
         && (node.key == nil || node.compositesByEvent[event] == nil)
     }
@@ -76,8 +76,8 @@ struct EventOrigins {
       && assumedGives(of: node).contains(event)
   }
 
-  /// Returns the events that are assumed to come from outside, since they have no origin in the
-  /// topology. Groups them by node or composite.
+  /// Returns, for each node or composite, the events that are assumed to come from outside the
+  /// topology, because no part of the topology emits or delivers these events.
   func assumedOutside() -> [(owner: String, events: [String])] {
     var found: [String: Set<String>] = [:]
     for node in nodes {
@@ -111,7 +111,8 @@ struct EventOrigins {
   }
 }
 
-/// Makes the events to try from patterns. Records remarks on values that are not tried.
+/// Converts event patterns to the events that the search tries. Records remarks on values that are
+/// not tried.
 struct EventValues {
   private let section: ExploreSection
   private(set) var remarks: Set<ExplorationRemark> = []
@@ -121,7 +122,7 @@ struct EventValues {
 
   init(_ section: ExploreSection) { self.section = section }
 
-  /// Returns the events of a pattern: one for each combination of the values of its fields.
+  /// Returns the events of a pattern: one event for each combination of field values.
   /// - Parameters:
   ///   - owner: The node or the composite that receives the event.
   ///   - fields: The fields of the event, with values to try.

@@ -14,7 +14,7 @@ final class ExploredAction {
     case outside
     case pipe(Int)
     case effect(node: Int, name: String)
-    /// The timer of the node's state that is due first.
+    /// The timer that is due first in the node's state.
     case timer(node: Int)
     /// A node listed under `any`, which may send any event.
     case unevaluated(node: Int)
@@ -37,7 +37,7 @@ final class ExploredAction {
     case postponed
   }
 
-  /// The properties by which actions differ.
+  /// The properties that identify an action.
   struct Identity: Hashable {
     var origin: Origin
     var event: JSONValue
@@ -105,8 +105,8 @@ final class ExploredAction {
   /// For each mover, then for each composite, the possible endings found so far.
   var endings: [[Ending]]
   var vectorsByEndings: [[Ending]: Int] = [:]
-  /// If the pipe postpones refused events: the number of a probe vector. It is never enabled; the
-  /// search only uses it to find out whether the node accepts the event.
+  /// If the pipe postpones refused events: the number of a probe vector. A probe vector is never
+  /// enabled; the search uses it only to find out whether the node accepts the event.
   var probeVector: Int?
 
   init(
@@ -142,12 +142,14 @@ final class ExploredAction {
   /// Whether the event comes from a pipe that postpones refused events.
   var isPostponing: Bool { movers.count == 1 && movers[0].refusal == .postponed }
 
-  /// All combinations of one possible ending for each mover and each composite.
+  /// The combinations of endings. Each combination has one possible ending of each mover and of
+  /// each composite.
   var combinations: [[Ending]] {
     Self.combinations(of: endings)
   }
 
-  /// All combinations of one possible ending for each composite.
+  /// The combinations of the composites' endings. Each combination has one possible ending of each
+  /// composite.
   var compositeCombinations: [[Ending]] {
     Self.combinations(of: Array(endings.dropFirst(movers.count)))
   }
@@ -178,8 +180,8 @@ final class ExploredAction {
       return mover >= movers.count || movers[mover].acceptsEvent ? .sends(sends) : nil
     case .ignored:
       guard mover < movers.count, movers[mover].acceptsEvent else { return nil }
-      // An event from outside that its only receiver ignores has no consequence. As a step, it would
-      // hide deadlocks.
+      // If an event comes from outside the topology, and the only receiver ignores the event,
+      // nothing changes. A step without a change would hide deadlocks.
       return isFromOutside && movers.count == 1 ? nil : .ignored
     case .refused:
       guard mover < movers.count else { return nil }

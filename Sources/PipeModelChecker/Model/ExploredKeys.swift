@@ -23,14 +23,14 @@ struct ExploredKeys {
   private(set) var keysByNode: [String: [Key]] = [:]
   /// The names of the fields that carry keys, in events and in states.
   private(set) var fieldNames: Set<String> = []
-  /// The fields that contain the key, by the names of nodes and composites.
+  /// The name of the event field that contains the key, by the name of the node or composite.
   private var keyFields: [String: String] = [:]
   /// The nodes of each composite with a `key`, by the composite's name.
   private var nodesByComposite: [String: [String]] = [:]
 
-  /// The maximum number of renamings, and the maximum number of keys that a renaming changes in a
-  /// group of interchangeable keys.
+  /// The maximum number of renamings, including the identity.
   private static let maximumRenamingCount = 240
+  /// The maximum number of keys that a renaming changes in a group of interchangeable keys.
   private static let maximumRenamedKeyCount = 5
 
   init() {}
@@ -76,8 +76,8 @@ struct ExploredKeys {
     }
   }
 
-  /// Returns the sorted names of a node, and of all nodes and composites that take part in
-  /// synchronized events with the same keys.
+  /// Returns the names of all nodes and composites that have the same keys as a node, including the
+  /// node itself, in sorted order. The nodes of a composite with a `key` have the same keys.
   private func owners(sharingKeysWith node: String) -> [String] {
     var owners: Set = [node]
     var count = 0
@@ -148,8 +148,8 @@ struct ExploredKeys {
       default: break
       }
     }
-    // Either the type of the key is neither an integer nor a string, or the key is a field of an
-    // associated value without a label.
+    // The type of the key is still unknown: the key has another type than integer or string, or is
+    // a field of an associated value without a label.
     for (_, fields) in (opening?.events ?? [:]).sorted(by: { $0.key < $1.key }) {
       if let own = fields.first(where: { $0.name == field }), own.isComplete {
         return Array(
@@ -162,7 +162,7 @@ struct ExploredKeys {
     return Array(letters)
   }
 
-  // MARK: Renamings
+  // MARK: Renamings of keys
 
   /// A renaming of keys. Nothing in the file distinguishes the renamed keys.
   struct Renaming: Hashable {

@@ -17,7 +17,7 @@ final class ExploredNode {
 
   /// The name of the node, or of the instance, such as `orders[a]`.
   let name: String
-  /// The name of the node in the file.
+  /// The name of the node in the topology file.
   let baseName: String
   /// The key, if this is an instance of a node with a `key`.
   let key: ExploredKeys.Key?
@@ -70,7 +70,7 @@ final class ExploredNode {
   /// created yet.
   func isCreated(_ number: Int) -> Bool { key == nil || configurations[number] != .notCreated }
 
-  /// Returns whether an instance has ended, or is not created.
+  /// Returns whether an instance has ended, or is not created yet.
   func isAbsent(_ number: Int) -> Bool {
     !isCreated(number) || finalStates.contains(configurations[number].state.caseName ?? "")
   }

@@ -88,7 +88,7 @@ struct ExploredSend: Hashable {
   let eventNumber: Int
 }
 
-// Pipes that postpone refused events, so that later events overtake them.
+// Pipes that postpone refused events, so that later events can overtake the postponed events.
 extension TopologyModel {
   func laneCell(
     _ action: ExploredAction, _ configuration: Int, _ lane: PostponingLane.Key?

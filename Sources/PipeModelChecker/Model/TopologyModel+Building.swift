@@ -47,7 +47,7 @@ extension TopologyModel {
     checkActions()
   }
 
-  // MARK: Nodes
+  // MARK: Adding nodes
 
   /// Returns the initial steps of the nodes whose descriptions do not show the type of the `key`.
   /// Only the programs know this type.
@@ -144,7 +144,7 @@ extension TopologyModel {
     discover(kind, at: ["nodes", node.name], nil, nil)
   }
 
-  // MARK: Pipes
+  // MARK: Adding pipes and their events
 
   private func addPipes(_ programEvaluators: ProgramEvaluators) throws {
     for (index, pipe) in loaded.pipes.enumerated() {
@@ -330,7 +330,7 @@ extension TopologyModel {
   /// The number of an event that no pipe ever contains.
   private static let unsentEvent = -1
 
-  // MARK: Effects
+  // MARK: Adding effects and timers
 
   private func addEffects(_ origins: EventOrigins) throws {
     for place in nodes.indices {
@@ -404,7 +404,7 @@ extension TopologyModel {
     ]
     var owner = node.name
     if let composites = node.compositesByEvent[event.caseName ?? ""] {
-      // An effect of an instance cannot give a synchronized event: see `checkEffectsOfInstances()`.
+      // An effect of an instance cannot emit a synchronized event: see `checkEffectsOfInstances()`.
       guard node.key == nil else { return }
       // In a run, the node ends if its effect emits an event of several composites. In the search,
       // the effect keeps running.
@@ -423,7 +423,7 @@ extension TopologyModel {
       to: &model)
   }
 
-  // MARK: Outside
+  // MARK: Adding events from outside the topology
 
   private func addOutsideEvents(_ origins: EventOrigins) throws {
     if let declared = section.fromOutside {
@@ -512,7 +512,7 @@ extension TopologyModel {
     return fields
   }
 
-  // MARK: Nodes listed under 'any'
+  // MARK: Adding the events of nodes listed under 'any'
 
   private func addAnyEvents(_ node: ExploredNode) throws {
     guard let place = self.node(named: node.name) else { return }

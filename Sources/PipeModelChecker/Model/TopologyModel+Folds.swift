@@ -8,7 +8,8 @@ extension TopologyModel {
   enum FoldProof {
     /// Every reachable state behaves like its representative, the folded state.
     case proved(states: Int)
-    /// This number of states behave like their representatives. Further states were not compared.
+    /// Only this number of states was compared, and each of these states behaves like its
+    /// representative.
     case compared(states: Int)
     /// All states behave like their representatives, but the behavior of this composite was not
     /// compared.
@@ -120,7 +121,7 @@ extension TopologyModel {
       at: ["explore", "fold", node.baseName, field.key], nil, nil)
   }
 
-  /// The remarks about folds in the verdict.
+  /// The verdict's remarks about folds.
   var foldRemarks: [ExplorationRemark] {
     nodes.indices.flatMap { place in
       (section.foldModuli[nodes[place].baseName] ?? [:]).map { field, modulo in

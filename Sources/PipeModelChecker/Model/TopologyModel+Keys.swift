@@ -158,7 +158,7 @@ extension TopologyModel {
     return InstanceName(node: composite, key: key.text).description
   }
 
-  // MARK: Symmetries
+  // MARK: Symmetries from renamings of keys
 
   /// Adds a symmetry for each renaming of keys. Precondition: all nodes, pipes and composites were
   /// added.

@@ -10,7 +10,7 @@ final class TopologyModel {
   struct Vector {
     let action: ExploredAction
     let endings: [ExploredAction.Ending]
-    /// For a pipe that postpones refused events: the key of the vector in the pipe's lane. It
+    /// For a pipe that postpones refused events: the key of the vector in the pipe's lane. The key
     /// contains the events that the receiver accepts in the configurations that permit the vector.
     ///
     /// `nil` for other pipes, and for a probe. A probe is a vector that is never enabled; it only
@@ -32,13 +32,13 @@ final class TopologyModel {
   var stateWatches: [StateWatch] = []
   /// The outcomes of the evaluated steps.
   var outcomesByQuestion: [StepQuestion: ExploredAction.Outcome] = [:]
-  /// The results of the checks of folds, by the index of the node.
+  /// The results of checking folds, by the index of the node.
   var foldProofs: [Int: FoldProof] = [:]
   /// A node that has more configurations than the limit; `nil` if there is no such node.
   private(set) var nodeOverLimit: ExploredNode?
   /// The keys of explored instances.
   var keys = ExploredKeys()
-  /// The numbers of the keys of events that can overtake each other.
+  /// The numbers that represent instance keys in ``SymbolKeys``, by the text of the key.
   var numbersByKey: [String: Int] = [:]
   /// The renamings of keys that are symmetries of the model; empty if the search visits all states.
   var symmetries: [KeySymmetry] = []
@@ -57,8 +57,8 @@ final class TopologyModel {
 
   /// - Parameters:
   ///   - capacities: The explored capacity of each pipe; `nil` for the capacities in `section`.
-  ///   - usesSymmetries: Whether the search visits only one of several states that differ by a
-  ///     renaming of keys.
+  ///   - usesSymmetries: Whether the search visits only one state of each group of states that
+  ///     differ by a renaming of keys.
   init(
     _ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int, capacities: [Int]? = nil,
     usesSymmetries: Bool = false
@@ -90,7 +90,7 @@ final class TopologyModel {
     }
   }
 
-  // MARK: Configurations
+  // MARK: Numbers of configurations
 
   /// Returns the number of a node's configuration. Adds the configuration if it is new.
   func number(
@@ -115,7 +115,7 @@ final class TopologyModel {
     return number
   }
 
-  // MARK: Actions
+  // MARK: Adding actions and events
 
   /// Adds an action with the vectors for its known endings.
   func add(_ action: ExploredAction, to model: inout ExplorationModel) throws {
@@ -227,7 +227,7 @@ final class TopologyModel {
   /// The error that a program has sent an event into a pipe that its node does not have.
   struct UnknownPipeError: Error { let name: String }
 
-  // MARK: Demands
+  // MARK: Filling the demanded cells
 
   /// Fills a table cell that the search demands, and all cells that follow from the same step.
   func answerDemand(_ demand: Exploration.Demand, in model: inout ExplorationModel) throws {
@@ -361,9 +361,9 @@ final class TopologyModel {
   }
 }
 
-// Checks of the states in the `explore` section by the programs.
+// Checks in which the programs validate the states of the `explore` section.
 extension TopologyModel {
-  /// Checks that each state with values in the file is a valid state of its node.
+  /// Checks that each state that the file lists with values is a valid state of its node.
   ///
   /// A state that is not valid is never reached, so a property about it would be meaningless. The
   /// command `check` validates common types. For other types, only the program knows the valid

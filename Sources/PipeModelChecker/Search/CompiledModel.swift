@@ -10,8 +10,8 @@
 /// bit field. So new cells can be filled without allocating new tables. Cells must be filled while
 /// no thread reads the tables.
 final class CompiledModel {
-  /// The word and the bits in which a packed state contains a component's local state, and the
-  /// position at which the component's entries in a table begin.
+  /// The location of a component's local state in a packed state: a word, and some bits of the
+  /// word. The component's entries in a table begin at the position `base`.
   struct Lookup {
     var base: UInt32
     let mask: UInt32
@@ -32,14 +32,15 @@ final class CompiledModel {
 
   /// The effect of a vector on one component.
   struct Move {
-    /// The lookup of the local state's change in `stateDeltas`.
+    /// The location of the component's local state. The entries for this move begin at the position
+    /// `base` in `stateDeltas`.
     let lookup: Lookup
     /// The component's first row, which is the row of its local state 0.
     let firstRow: UInt32
   }
 
   let layout: FieldLayout
-  /// The sizes of a mask and of a state, in words.
+  /// The size of a mask (`maskWordCount`) and the size of a state (`stateWordCount`). Unit: words.
   let maskWordCount: Int
   let stateWordCount: Int
   let componentCount: Int
@@ -215,7 +216,7 @@ final class CompiledModel {
     (bit >> 6, 1 << UInt64(bit & 63))
   }
 
-  // MARK: Cells
+  // MARK: Filling the tables
 
   private func fill(from model: ExplorationModel) {
     for (vector, value) in model.vectors.enumerated() {

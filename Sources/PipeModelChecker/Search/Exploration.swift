@@ -166,7 +166,7 @@ package struct Exploration: ~Copyable {
     return partitions[owner].number(of: words, fingerprint: fingerprint) != nil
   }
 
-  // MARK: Rounds
+  // MARK: Rounds of the search
 
   nonisolated(nonsending) private mutating func searchRound() async {
     let size = min(
@@ -231,7 +231,7 @@ package struct Exploration: ~Copyable {
     return large.map { .localStates(component: $0) }
   }
 
-  // MARK: Growing
+  // MARK: Growth of the model
 
   private mutating func compile() {
     absorbAll()
@@ -308,7 +308,7 @@ package struct Exploration: ~Copyable {
     return FieldLayout(bits: bits, order: model.componentsByVector, wordBits: wordBits)
   }
 
-  // MARK: Results
+  // MARK: Results of the search
 
   private func reference(_ number: Int, in partition: Partition) -> StateReference {
     StateReference(
@@ -418,7 +418,8 @@ package struct ExplorationOptions: Sendable {
   package var timeLimit: Duration?
   /// The memory limit for states, tables and outboxes. Unit: bytes.
   package var memoryLimit = 1 << 30
-  /// The maximum number of local states of one component. The search ends if a component has more.
+  /// The maximum number of local states of one component. The search ends if a component has more
+  /// local states.
   package var localStateLimit = 1 << 20
   /// The maximum number of deadlocks, and of stuck states, to store. Paths can be reported only to
   /// stored states.

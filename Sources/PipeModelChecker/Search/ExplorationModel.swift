@@ -226,7 +226,7 @@ package struct ExplorationModel: Sendable {
     changes.append(.observed(observation: observation, component: component, state: state))
   }
 
-  // MARK: Symmetries
+  // MARK: Symmetries of the model
 
   /// Adds a symmetry, and returns its number.
   ///
@@ -301,8 +301,8 @@ package struct ExplorationModel: Sendable {
     take(component, newFrom: known)
   }
 
-  /// Adds a local state for each of the queue's contents from number `known` on. If a queue with
-  /// these contents is full, also adds the local state to the observation of the full queue.
+  /// Adds a local state for each of the queue's new contents, whose numbers begin at `known`. A
+  /// local state in which the queue is full is also added to the observation of the full queue.
   private mutating func take(_ component: Int, newFrom known: Int) {
     mapContents(of: component)
     guard let queue = components[component].queue else { return }

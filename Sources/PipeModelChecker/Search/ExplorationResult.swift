@@ -126,7 +126,7 @@ package struct ExplorationPath: Equatable, Sendable {
     rename(in: model)
   }
 
-  /// Applies to the path the symmetry that maps the last state to its representative.
+  /// Applies a symmetry to the path, so that the path ends in the representative of the last state.
   private mutating func rename(in model: ExplorationModel) {
     guard let last = states.last else { return }
     let representative = model.representative(of: last)

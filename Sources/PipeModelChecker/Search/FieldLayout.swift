@@ -73,7 +73,7 @@ struct FieldLayout: Equatable {
   }
 }
 
-/// The moves of bit fields that convert states from one layout to another.
+/// A conversion of states from one layout to another, as a list of moves of bit fields.
 struct FieldMoves {
   /// A move of one field, or of several fields that are adjacent in the old and in the new layout.
   private struct Move {

@@ -50,7 +50,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     outboxes = Outboxes(of: number, among: partitionCount, for: program, budget: budget)
   }
 
-  // MARK: Levels
+  // MARK: Levels of the search
 
   var stateCount: Int { store.count }
   var budget: MemoryBudget { store.budget }
@@ -96,8 +96,8 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     unreducedStates.insert(state)
   }
 
-  /// Calls a closure for each step whose target belongs to this partition, with the global numbers
-  /// of both states.
+  /// Calls a closure for each step whose target belongs to this partition. The arguments of the
+  /// closure are the global numbers of the step's source and target.
   func forEachEdge(_ visit: (_ source: UInt32, _ target: UInt32) -> Void) {
     store.forEachEdge { visit($0, origin(of: $1)) }
   }
@@ -127,7 +127,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     for other in partitions where other !== self { other.outboxes.deliver(to: number, into: store) }
   }
 
-  // MARK: Expanding
+  // MARK: Searching states
 
   /// Searches at most this number of the level's states. Stops early if an outbox is full.
   func expand(_ stateCount: Int) {
@@ -412,7 +412,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     }
   }
 
-  // MARK: States
+  // MARK: Access to findings and states
 
   /// Returns the findings so far.
   func findingsSoFar() -> PartitionFindings {
@@ -508,7 +508,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     Int(truncatingIfNeeded: ((fingerprint &>> 32) &* UInt64(count)) &>> 32)
   }
 
-  // MARK: Growing
+  // MARK: Growth of the model
 
   /// Switches to a compiled model with more rows or vectors. If the layout has changed, stores all
   /// states again.

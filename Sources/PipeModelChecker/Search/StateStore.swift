@@ -30,8 +30,8 @@ final class StateStore {
   /// The reason why the store accepts no more states.
   private(set) var reachedLimit: ExplorationLimit?
 
-  /// The buffers of the batch, which contains the states found since the last flush, and buffers
-  /// for the lookup of these states.
+  /// The buffers for the batch, which contains the states found since the last flush. Some of the
+  /// buffers are for looking up these states.
   private var batchWords: UnsafeMutablePointer<UInt64>
   private let batchKeys: UnsafeMutablePointer<UInt64>
   private let batchOrigins: UnsafeMutablePointer<UInt32>
@@ -254,7 +254,7 @@ final class StateStore {
     }
   }
 
-  // MARK: Growing
+  // MARK: Changing the layout
 
   /// Stores all states again in a new layout.
   ///

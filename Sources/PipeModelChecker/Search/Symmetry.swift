@@ -5,7 +5,7 @@
 /// each other. The caller guarantees that
 /// - the symmetries and the identity form a group,
 /// - each symmetry maps the initial state to itself,
-/// - each symmetry maps each vector to a vector whose cells are the renamed cells of the first, and
+/// - each symmetry maps each vector to a vector whose cells are renamed in the same way, and
 /// - each symmetry maps each observation to an observation that the search watches in the same way.
 struct Symmetry: Sendable {
   /// The image of each component.

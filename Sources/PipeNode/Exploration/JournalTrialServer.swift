@@ -8,9 +8,9 @@ import PipeWire
 /// Tries to read the states and events of journals with a program's machines: `PROGRAM
 /// try-journals`.
 ///
-/// Writes a line for each value that cannot be read. A value may end the process: a migration can
-/// trap or never return. So a mapped file contains the id of the value that is being read. The
-/// caller then starts the program again without this value.
+/// Writes a line for each value that cannot be read. Reading a value may end the process, because a
+/// migration can trap or never return. So a mapped file contains the id of the value that is being
+/// read. If the process ends, the caller starts the program again without this value.
 package final class JournalTrialServer {
   private let host: NodeHost
   private let output: Int32

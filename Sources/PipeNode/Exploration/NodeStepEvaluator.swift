@@ -7,9 +7,9 @@ protocol AnyNodeStepEvaluator {
   func open() throws -> EvaluatorOpening
   func answer(_ input: EvaluatorInput, in configuration: EvaluatorConfiguration) throws
     -> EvaluatorAnswer
-  /// Takes the steps of a log again, and compares them with the log.
-  /// - Parameter announce: Called with the number of a line that is about to be read. Returns `false`
-  ///   if the report is not required any more.
+  /// Replays the steps of a step log, and compares the results with the log.
+  /// - Parameter announce: Called with the number of a line that is about to be read. Returns
+  ///   `false` if the report is not required any more.
   func replay(_ request: EvaluatorReplay, announce: (Int) -> Bool) throws -> EvaluatorReplayReport
 }
 
@@ -63,7 +63,7 @@ final class NodeStepEvaluator<Hosted: Machine>: AnyNodeStepEvaluator, PortBinder
   }
 
   /// Returns the parameters of the machine. If the machine has a parameter with the name `field`,
-  /// this parameter gets the key.
+  /// the value of this parameter is the key.
   private static func parameters(
     _ given: JSONValue, of key: InstanceKey?, in field: String
   ) throws -> Hosted.Parameters {

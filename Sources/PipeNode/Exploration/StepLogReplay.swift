@@ -3,7 +3,7 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// Takes the steps of a step log again, and compares the states and the sent events with the log.
+/// Replays the steps of a step log, and compares the resulting states and sent events with the log.
 final class StepLogReplay<
   State: DSLCompatible & Codable, Event: DSLCompatible & Codable, Output: DSLCompatible
 > {
@@ -17,7 +17,7 @@ final class StepLogReplay<
   /// The state after the last step as JSON.
   private var stateText: [UInt8] = []
 
-  /// The number of lines after which the caller is notified of the progress.
+  /// The number of lines between two progress notifications to the caller.
   private static var linesPerAnnouncement: Int { 1_024 }
 
   init(
@@ -60,7 +60,7 @@ final class StepLogReplay<
     try? states.encode(state, into: &stateText)
   }
 
-  // MARK: Steps
+  // MARK: Replaying steps
 
   private func take(_ line: StepLogLine, of reader: StepLogReader, _ hash: StateHash) {
     guard isStateKnown else {
@@ -111,8 +111,8 @@ final class StepLogReplay<
     compareSent(line, of: reader)
   }
 
-  /// Notes that the machine does not take the step. The comparison continues after the next line
-  /// with a whole state.
+  /// Reports that the machine does not take the step of a log line. The comparison continues after
+  /// this line if the line contains a whole state, and otherwise after the next such line.
   private func differ(_ line: StepLogLine, of reader: StepLogReader, _ message: String) {
     report.add(
       .init(kind: .step, line: line.number, version: line.version, message: message))
@@ -125,7 +125,7 @@ final class StepLogReplay<
     begin(in: try? states.decode(reader[state]))
   }
 
-  // MARK: Sent events
+  // MARK: Comparing sent events
 
   private func compareSent(_ line: StepLogLine, of reader: StepLogReader) {
     let computed = sentEvents.events
@@ -136,7 +136,8 @@ final class StepLogReplay<
     {
       return
     }
-    // The events can be in another order among the pipes, or be written in another form.
+    // Events of different pipes can be in another order, and the JSON of an event can be formatted
+    // differently.
     var own: [String: [JSONValue]] = [:]
     for (pipe, event) in computed {
       own[pipe, default: []].append((try? JSONValue(parsing: event)) ?? .null)

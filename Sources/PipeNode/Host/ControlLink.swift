@@ -25,10 +25,10 @@ final class ControlLink {
   var onRenewal: ((_ requestTime: UInt64) -> Void)?
   /// Called when all pending frames have been read.
   var onFramesRead: (() -> Void)?
-  /// Called after the link has reconnected. The node must then send its hello again.
+  /// Called after the link has reconnected. The node must then repeat its `hello` frame.
   var onReconnection: (() -> Void)?
 
-  /// The maximum time until the first ping of an orchestrator.
+  /// The maximum time until the first ping from an orchestrator.
   private static let firstPingTimeout: Duration = .seconds(1)
   private static let defaultLinger: Duration = .milliseconds(300)
   /// The linger period of a connection to another host. It is longer than ``defaultLinger``,
@@ -88,7 +88,7 @@ final class ControlLink {
     onFramesRead?()
   }
 
-  // MARK: Pings
+  // MARK: Pings from the orchestrator
 
   /// Begins to expect pings. The first ping must arrive within ``firstPingTimeout``.
   func expectPings() { expectPing(within: Self.firstPingTimeout) }
@@ -125,7 +125,7 @@ final class ControlLink {
     onReconnection?()
   }
 
-  // MARK: End
+  // MARK: Closing the connection
 
   /// Sends the node's last frame. The frame's body is the failure reason of the node, or empty if
   /// the node has not failed.
@@ -146,7 +146,7 @@ package struct PingWatch: Sendable {
   package private(set) var missedPings: UInt64 = 0
   private var timeoutNanoseconds: Int64 = 0
 
-  /// The maximum to which missed pings can increase the timeout. Unit: nanoseconds.
+  /// The maximum of the timeout, which increases with each missed ping. Unit: nanoseconds.
   private static let maximumTimeout: Int64 = 30_000_000_000
 
   /// The tolerance for late checks. If a check runs later than this time after the deadline, the

@@ -29,8 +29,8 @@ final class EmbeddedNodes {
     let recordLock: RecordLock?
     /// The paths of the node's sockets.
     let socketFiles: [String]
-    /// The request for a later incarnation of the node, which is admitted when this incarnation has
-    /// left.
+    /// The request for a later incarnation of the node. The later incarnation is admitted when this
+    /// incarnation has left.
     var successor: EmbeddedNodeRequest?
   }
 
@@ -59,7 +59,7 @@ final class EmbeddedNodes {
   /// Makes ``admit(_:to:)`` reject all further nodes.
   func close() { isClosed = true }
 
-  // MARK: Admission
+  // MARK: Admitting embedded nodes
 
   /// Admits a node. If the node cannot be admitted, reports the reason to the orchestrator.
   func admit(_ request: EmbeddedNodeRequest, to shell: NodeShell) {
@@ -149,7 +149,7 @@ final class EmbeddedNodes {
     shell.control.send(.rejected, (try? JSONRecord.encode(rejection)) ?? [])
   }
 
-  // MARK: Leaving
+  // MARK: Stopping embedded nodes
 
   /// Stops an embedded node gracefully.
   func stop(_ name: String) {

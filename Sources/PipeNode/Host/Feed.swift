@@ -34,8 +34,8 @@ final class Feed {
   private let nodeJSON: [UInt8]
   private let incarnation: UInt64
   private var subscriptions = FeedSubscriptions()
-  /// Whether there are subscribers to states: `committed` for states that a coordinator has
-  /// committed, `other` for all other states.
+  /// Whether clients subscribe to states that a coordinator has committed (`committed`), and to all
+  /// other states (`other`).
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var hasStateSubscriber = (other: false, committed: false)
@@ -183,8 +183,8 @@ final class Feed {
     return body
   }
 
-  /// Reads the clients' subscriptions. Each new or repeated subscription requires the current
-  /// states or a summary.
+  /// Reads the clients' subscriptions. The node must publish the current states or a summary for
+  /// each new or repeated subscription.
   func readSubscriptions() {
     var newTopics: [[UInt8]] = []
     while socket.receive({ _, message in

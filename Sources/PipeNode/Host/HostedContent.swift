@@ -3,8 +3,8 @@ import PipeMachines
 import PipeTransport
 import PipeWire
 
-/// The content of a node, as ``NodeShell`` calls it. Each call belongs to a role that a content can
-/// have; see ``ContentRoles``.
+/// A wrapper of a node's content, through which ``NodeShell`` calls the content. Each call belongs
+/// to a role that a content can have; see ``ContentRoles``.
 ///
 /// If the content has the role, this type forwards the call to the content. Otherwise, it answers
 /// the call itself.
@@ -111,8 +111,8 @@ extension HostedContent {
   /// Prepares the content for a stop. After this call, the content begins no long operations.
   func prepareToStop() { content.asCoordinating?.prepareToStop() }
 
-  /// Whether the node may stop now. `false` during an operation for which other nodes wait and that
-  /// is likely to end soon.
+  /// Whether the node may stop now. `false` during an operation that other nodes wait for and that
+  /// will probably end soon.
   var mayStop: Bool {
     participant?.isFrozen != true && content.asCoordinating?.mayStop != false
   }
@@ -203,7 +203,7 @@ package struct HostingContext: _Hosting {
   /// The settings of a keyed node; `nil` if the node has no instances.
   let instances: NodeArguments.Instances?
 
-  /// Returns the environment that was passed to the machine.
+  /// Returns `hosting` as a ``HostingContext``, the environment that a node gives to its machine.
   /// - Throws: ``NodeSetupError`` if another runtime created the environment.
   static func of(_ machine: String, _ hosting: any _Hosting) throws -> HostingContext {
     if let hosting = hosting as? HostingContext { return hosting }

@@ -40,7 +40,7 @@ final class LineBuffer {
     base = larger
   }
 
-  // MARK: Parts of fixed size
+  // MARK: Appending parts of fixed size
 
   @inline(__always)
   func append(_ text: StaticString) {
@@ -89,7 +89,7 @@ final class LineBuffer {
     }
   }
 
-  // MARK: Parts of variable size
+  // MARK: Appending parts of variable size
 
   func append(_ text: UnsafeRawBufferPointer) {
     reserve(text.count)

@@ -11,7 +11,7 @@ typealias Reply = (RequestReply) -> Void
 /// constant state. The protocols below are roles that a content can have in addition; see
 /// ``HostedContent`` and ``ContentRoles``.
 protocol NodeContent: ContentRoles {
-  /// The description of the machine, or of what the node hosts instead.
+  /// The description of the machine or of the node's other content.
   var description: MachineDescription { get }
   /// Starts the content: a machine enters its initial state.
   func start()
@@ -96,8 +96,8 @@ protocol RequestableContent: NodeContent {
   /// recorded.
   /// - Parameters:
   ///   - key: Identifies the client and its request.
-  ///   - oldest: The number of the client's oldest request for whose answer the client may still
-  ///     wait.
+  ///   - oldest: The number of the client's oldest request to which the client may still expect an
+  ///     answer.
   ///   - wantsState: Whether the reply must contain the state after the step.
   func request(
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
@@ -138,8 +138,8 @@ protocol CoordinatingContent: NodeContent {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply)
   /// Prepares for a stop. After this call, the content begins no long operations.
   func prepareToStop()
-  /// Whether the node may stop now. `false` during an operation for which other nodes wait and that
-  /// is likely to end soon.
+  /// Whether the node may stop now. `false` during an operation that other nodes wait for and that
+  /// will probably end soon.
   var mayStop: Bool { get }
 }
 

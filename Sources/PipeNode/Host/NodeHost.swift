@@ -22,8 +22,8 @@ package struct NodeHost {
     self.composites = composites
   }
 
-  /// Runs the node until it ends, and returns the exit code. By then, all sockets are closed and
-  /// have sent their pending messages.
+  /// Runs the node until it ends, and returns the exit code. When this function returns, all
+  /// sockets are closed and have sent their pending messages.
   package func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
     Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
     // The signals must be blocked before any thread starts, since threads inherit the signal mask.
@@ -176,7 +176,8 @@ package struct NodeHost {
   }
 }
 
-/// The first parts of a node: its keys, if it has any, and its connection to the orchestrator.
+/// The parts of a node that are created first: its keys, if it has any, and its connection to the
+/// orchestrator.
 struct NodeLink {
   /// The keys; `nil` if all nodes are on one host.
   let keys: NodeKeys?

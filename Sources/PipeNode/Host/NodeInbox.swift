@@ -91,7 +91,7 @@ final class NodeInbox {
     status.gaps = pipes.reduce(0) { $0 + $1.gapCount }
   }
 
-  // MARK: Records
+  // MARK: Recording the pipes' progress
 
   var hasUnrecordedChanges: Bool { touchedPipes.pipes.contains { $0.hasUnrecordedChanges } }
 
@@ -116,7 +116,7 @@ final class NodeInbox {
     }
   }
 
-  // MARK: End
+  // MARK: Closing the inbox
 
   /// Says goodbye to the senders of all pipes.
   func sayGoodbye() {
@@ -127,7 +127,7 @@ final class NodeInbox {
   /// that misses the goodbye may count its events as lost.
   func close(lingering linger: Duration) { socket.close(lingering: linger) }
 
-  // MARK: Frames
+  // MARK: Handling frames
 
   private func handle(_ peer: [UInt8], _ bytes: UnsafeRawBufferPointer) {
     if let participant, participant.peer == peer {
@@ -143,9 +143,8 @@ final class NodeInbox {
       return
     }
     if peer.starts(with: Self.coordinatorPrefix) {
-      // Until the node is configured, its coordinator is unknown, so any coordinator may be the
-      // right one. Later, a coordinator that reaches this line has no composite that contains this
-      // node.
+      // Before the node is configured, any coordinator may be the node's coordinator. After the
+      // configuration, none of the composites of this coordinator contains the node.
       if !isOpen, bytes.isEmpty { earlyPeers.insert(peer) }
       return
     }

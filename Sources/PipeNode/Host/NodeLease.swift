@@ -3,9 +3,9 @@ import PipeSupport
 import PipeSystem
 import PipeTransport
 
-/// The right of a process to run, which the orchestrator renews. If the lease expires, the system
-/// kills the process, even if the process hangs or is paused. After the expiry, another host can
-/// safely start a replacement.
+/// The lease of a process: the right to run until the lease expires. The orchestrator renews the
+/// lease. If the lease expires, the system kills the process, even if the process hangs or is
+/// paused. After the expiry, another host can safely start a replacement.
 ///
 /// The term begins at the time of the request, by a clock that also advances while the machine is
 /// suspended. So a late answer does not extend the lease beyond the requested time.
@@ -51,7 +51,7 @@ final class NodeLease {
     return isAcquired
   }
 
-  // MARK: Requests
+  // MARK: Requests for renewals
 
   private var lastRequestTime: Int64?
 
@@ -73,7 +73,7 @@ final class NodeLease {
     }
   }
 
-  // MARK: Answers
+  // MARK: Answers from the orchestrator
 
   /// Extends the lease after the orchestrator has answered a request.
   /// - Parameter requestTime: The time of the request, by the clock of this process.

@@ -20,15 +20,15 @@ package struct NodeLog: Sendable {
     StandardError.write("\(prefix)\(kind)\(text)\n")
   }
 
-  /// Logs the first malformed frames, and then fewer and fewer of them. The node's status contains
-  /// their total number.
+  /// Logs a malformed frame, but only occasionally after the first few frames. The node's status
+  /// contains the total number of malformed frames.
   func reportInvalidFrame(_ error: any Error, from peer: String, count: UInt64) {
     guard count.isWorthLogging else { return }
     warning("ignored \(error), from \(peer) (\(count) so far)")
   }
 
-  /// Logs that the node reconnects to a silent peer. Logs the first reconnections, and then fewer
-  /// and fewer of them.
+  /// Logs that the node reconnects to a silent peer, but only occasionally after the first few
+  /// reconnections.
   /// - Parameter name: The routing id under which this node is connected to the endpoint.
   func logSilence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
     guard count.isWorthLogging else { return }

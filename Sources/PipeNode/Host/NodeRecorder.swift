@@ -13,7 +13,7 @@ final class NodeRecorder {
   private let outPipes: OutPipes
   private let loop: PollLoop
   private var isWriteScheduled = false
-  /// The distribution of the times that recording a turn has taken.
+  /// A histogram of the time that it takes to record a turn.
   private(set) var recordingDurations = DurationCounts()
   /// Called when pending records cannot be written into the database.
   var onFailure: ((JournalError) -> Void)?

@@ -6,9 +6,9 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// A node without its content. The content is what the node hosts, such as a machine. The shell
-/// consists of the node's connection to the orchestrator, its inbox, its outbound pipes, its feed
-/// and its journal.
+/// A node without its content. The content of a node is, for example, a machine. The shell consists
+/// of the node's connection to the orchestrator, its inbox, its outbound pipes, its feed and its
+/// journal.
 ///
 /// The shell lets the content process its inputs in turns. The shell first records a turn, and only
 /// then makes the turn's results visible.
@@ -44,7 +44,7 @@ final class NodeShell {
   /// Whether the node must stop as soon as its content can stop.
   @exclusivity(unchecked)
   private var isStopPending = false
-  /// Whether all other nodes stop as well.
+  /// Whether the whole topology is stopping, and not only this node.
   private var isTopologyStopping = false
   private(set) var exitCode: Int32 = 0
   private var turnRegistration: PollLoop.Registration?
@@ -162,7 +162,7 @@ final class NodeShell {
   /// must then end, but a restart may succeed.
   var bindFailure: String? { network?.bindFailure }
 
-  // MARK: Turns
+  // MARK: Turns of the content
 
   private var hasWork: Bool { handshake.isRunning && content.hasWork }
 
@@ -180,7 +180,7 @@ final class NodeShell {
     return []
   }
 
-  /// Begins and ends reports after the subscriptions have changed.
+  /// Starts and stops the reports to the feed's subscribers after the subscriptions have changed.
   private func feedChanged(asksForSummaries: Bool) {
     if asksForSummaries { summaries.requestSummary() }
     content.trace(to: feed)
@@ -267,7 +267,7 @@ final class NodeShell {
     return !hasLeft
   }
 
-  // MARK: Messages of the orchestrator
+  // MARK: Messages from the orchestrator
 
   private func handle(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws {
     switch header.kind {
@@ -464,7 +464,7 @@ final class NodeShell {
       (try? JSONRecord.encode(status)) ?? [])
   }
 
-  // MARK: End
+  // MARK: Ending the node
 
   private func fail(_ reason: String, code: Int32 = EXIT_FAILURE) {
     log.failure(reason)

@@ -59,7 +59,8 @@ final class Peers {
     if let change = knownPeers.apply(list, number: number) { perform(change) }
   }
 
-  /// Applies departures before arrivals: a new process may have the endpoint of a departed process.
+  /// Performs the changes: first the departures, then the arrivals, because a new process may have
+  /// the endpoint of a departed process.
   private func perform(_ change: KnownPeers.Change) {
     for peer in change.departedPeers {
       guard let endpoints = endpointsByPeer.removeValue(forKey: peer.name) else { continue }
@@ -122,7 +123,7 @@ package struct KnownPeers: Sendable {
   package init() {}
 
   /// Replaces the list of peers.
-  /// - Parameter number: The number of the list. A list is old unless its number is above the
+  /// - Parameter number: The number of the list. A list is old if its number is not higher than the
   ///   number of the last list.
   /// - Returns: The changes to apply; `nil` if the list is old.
   package mutating func apply(_ list: PeerList, number: UInt64) -> Change? {
@@ -177,11 +178,12 @@ struct LocalPeer {
   let feed = "inproc://feed"
 }
 
-/// The objects that a node shares with the other nodes of its process.
+/// The objects that a node shares with all other nodes in the same process.
 struct NodeEnvironment {
   let loop: PollLoop
   let context: Context
-  /// Answers for all gates in the context; `nil` if all processes are on one host.
+  /// The ZAP handler that answers for all gates in the context; `nil` if all processes are on one
+  /// host.
   let zapHandler: ZapHandler?
   /// The carrier node; `nil` if the node has its own process.
   var carrier: LocalPeer?

@@ -2,8 +2,8 @@ import Glibc
 import PipeSystem
 import PipeWire
 
-/// The log of one process of a node in the directory of a recorded run: each step, and each event
-/// that the node has consumed without a step.
+/// The step log of one node process, in the directory of a recorded run. The log contains each
+/// step, and each event that the node has consumed without a step.
 ///
 /// The lines of a turn are written before the journal records the turn, and so before another
 /// process learns of the steps. If the process is killed in between, the log ends with steps that
@@ -17,7 +17,7 @@ final class StepLog {
   let pendingLines = LineBuffer()
   /// The size of the file up to the last complete line. Unit: bytes.
   private var size: off_t = 0
-  /// Whether lines can be added. `false` after the log is ended, or could not be written.
+  /// Whether lines can be added. `false` after the log was ended or a write has failed.
   private(set) var isOpen = true
 
   /// Creates the file of the log.

@@ -57,7 +57,8 @@ final class Instance<Hosted: Machine> {
   }
 }
 
-/// The engine that takes the steps of an instance. An engine at rest is used for the next instance.
+/// The engine that takes the steps of an instance. When the engine is at rest, another instance can
+/// use it.
 final class InstanceEngine<Hosted: Machine> {
   typealias Input = EngineInput<Hosted.State, Hosted.Event>
 
@@ -68,7 +69,7 @@ final class InstanceEngine<Hosted: Machine> {
   /// Whether the engine is in the list of engines whose effects are not recorded.
   @exclusivity(unchecked)
   var hasUnrecordedEffects = false
-  /// Whether the engine is in the list of engines with input that waits.
+  /// Whether the engine is in the list of engines with waiting input.
   @exclusivity(unchecked)
   var isWaiting = false
 

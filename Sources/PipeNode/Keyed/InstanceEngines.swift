@@ -40,9 +40,9 @@ final class InstanceEngines<Hosted: Machine> {
   }
 
   private let shared: Parts
-  /// Returns the machine of an instance whose key is a parameter of the machine. Returns `nil` if
-  /// this parameter does not accept the key. The closure is `nil` if all instances share the
-  /// machine.
+  /// Returns the machine of the instance with the given key. The key is a parameter of this
+  /// machine. Returns `nil` if the parameter does not accept the key. The closure is `nil` if all
+  /// instances share the machine.
   private let own: ((InstanceKey) -> Parts?)?
   private let loop: LoopHandle
   private let log: NodeLog
@@ -56,9 +56,9 @@ final class InstanceEngines<Hosted: Machine> {
   private var unrecorded: [InstanceEngine<Hosted>] = []
   @exclusivity(unchecked)
   private var waiting: [InstanceEngine<Hosted>] = []
-  /// The refusals of engines that are gone.
+  /// The number of events that engines had refused before they were released.
   private var earlierRefusals: UInt64 = 0
-  /// The ignored events of engines that are gone.
+  /// The number of events that engines had ignored before they were released.
   private var earlierIgnoredEvents: UInt64 = 0
 
   /// The maximum number of engines that are kept at rest. Unit: engines.
@@ -81,8 +81,8 @@ final class InstanceEngines<Hosted: Machine> {
     Instance(key, in: parts(of: key).machine.initial)
   }
 
-  /// Returns whether an event is a step of an instance in its initial state. An asynchronous
-  /// transition counts as a step. A refused or ignored event is not a step.
+  /// Returns whether an event causes a step of an instance in its initial state. An asynchronous
+  /// transition counts as a step. A refused or ignored event causes no step.
   func isStep(_ event: Hosted.Event, of key: InstanceKey) -> Bool {
     let machine = machine(of: key)
     switch machine.step(machine.initial, event) {
@@ -102,10 +102,10 @@ final class InstanceEngines<Hosted: Machine> {
 
   private func parts(of key: InstanceKey) -> Parts { own.flatMap { $0(key) } ?? shared }
 
-  // MARK: Engines
+  // MARK: Engines of instances
 
   private lazy var idleEngine = make(shared)
-  /// An engine without an instance, which is current between the steps of instances.
+  /// An engine without an instance. It is the current engine between the steps of instances.
   var idle: HostedEngine { idleEngine.engine }
 
   /// Returns an engine for an instance.
@@ -128,7 +128,7 @@ final class InstanceEngines<Hosted: Machine> {
     }
   }
 
-  /// Refers to the engine that a task of the engine posts to.
+  /// A weak reference to an engine, for the inputs that the engine's tasks post.
   private final class Reference: @unchecked Sendable { weak var hosted: InstanceEngine<Hosted>? }
 
   private func make(_ parts: Parts) -> InstanceEngine<Hosted> {
@@ -176,7 +176,7 @@ final class InstanceEngines<Hosted: Machine> {
     idle.stop()
   }
 
-  // MARK: Input that waits
+  // MARK: Waiting input
 
   /// Whether an input waits that can be processed now.
   var hasReadyInput: Bool { waiting.contains { $0.engine.canTakeInput } }
@@ -191,7 +191,7 @@ final class InstanceEngines<Hosted: Machine> {
     }
   }
 
-  // MARK: Effects
+  // MARK: Effects of instances
 
   var runningEffects: Int { busy.values.reduce(0) { $0 + $1.engine.runningEffectCount } }
 
@@ -207,7 +207,7 @@ final class InstanceEngines<Hosted: Machine> {
       + busy.values.reduce(0) { $0 + $1.engine.ignoredEvents }
   }
 
-  /// Notes effects that are not recorded, and input that waits.
+  /// Notes that an engine has unrecorded effects or waiting input.
   func noteChanges(of hosted: InstanceEngine<Hosted>) {
     if hosted.engine.effects.hasUnrecordedChanges, !hosted.hasUnrecordedEffects {
       hosted.hasUnrecordedEffects = true

@@ -2,8 +2,8 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The keys that a keyed node's events carry, and the check whether this process can have an instance
-/// with a key.
+/// The keys that a keyed node's events carry, and the check whether this process can have an
+/// instance with a key.
 final class InstanceKeys<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let engines: InstanceEngines<Hosted>
@@ -30,13 +30,13 @@ final class InstanceKeys<Hosted: Machine> {
     reader = InstanceKeyReader(field: instances.key)
   }
 
-  // MARK: Waiting events
+  // MARK: Keys of waiting events
 
   func connect(pipeCount: Int) {
     waitingKeys = Array(repeating: Queue(), count: pipeCount)
   }
 
-  /// Keeps the key of an event that waits in a pipe.
+  /// Stores the key of an event that waits in a pipe.
   func append(_ bytes: UnsafeRawBufferPointer, schema: Int, of pipe: Int) {
     waitingKeys[pipe].append(key(ofEvent: bytes, schema: schema))
   }
@@ -46,7 +46,7 @@ final class InstanceKeys<Hosted: Machine> {
     waitingKeys[pipe].popFirst()
   }
 
-  // MARK: Keys
+  // MARK: Keys of events
 
   func key(ofEvent bytes: [UInt8]) -> Result<InstanceKey, InstanceKeyError> {
     bytes.withUnsafeBytes { key(ofEvent: $0) }
@@ -58,7 +58,7 @@ final class InstanceKeys<Hosted: Machine> {
     Result { () throws(InstanceKeyError) in try reader.key(ofEvent: bytes) }
   }
 
-  /// Returns the key of an event of any version of the machine.
+  /// Returns the key of an event that has the schema version `schema`.
   private func key(
     ofEvent bytes: UnsafeRawBufferPointer, schema: Int
   ) -> Result<InstanceKey, InstanceKeyError> {
@@ -68,7 +68,8 @@ final class InstanceKeys<Hosted: Machine> {
     return key(of: event)
   }
 
-  /// Returns the key of an event that came from a client, or from an operator's dead letter.
+  /// Returns the key of a decoded event, such as the event of a client's request or of a resent
+  /// dead letter.
   func key(of event: Hosted.Event) -> Result<InstanceKey, InstanceKeyError> {
     guard let bytes = try? core.events.encode(event) else {
       return .failure(.missing(field: reader.field))
@@ -93,7 +94,7 @@ final class InstanceKeys<Hosted: Machine> {
     return try reader.key(ofEvent: body)
   }
 
-  // MARK: Checks
+  // MARK: Checks of keys
 
   /// Returns why the node has no instance with this key; `nil` if the node can have such an
   /// instance.

@@ -3,9 +3,10 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// In a keyed node, the locks of the instances that take part in synchronized events.
+/// The locks of a keyed node's instances that take part in synchronized events.
 ///
-/// The inputs of a locked instance wait in the order of their arrival. All other instances continue.
+/// The inputs of a locked instance wait in the order of their arrival. All other instances
+/// continue.
 final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
   typealias Input = MachineInbox<Hosted.Event, ClientInput<Hosted.Event>>.Input
 
@@ -17,7 +18,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     let next: TransitionTarget<Hosted.State>
   }
 
-  /// A locked instance. The lock keeps the instance in memory, also an instance that is not created
+  /// A locked instance. The lock keeps the instance in memory, even if the instance is not created
   /// yet.
   private struct Lock {
     let instance: Instance<Hosted>
@@ -66,7 +67,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
 
   private var content: KeyedContent<Hosted>? { engines.owner.content }
 
-  // MARK: Start
+  // MARK: Locks from an earlier process
 
   /// Locks the instances that an earlier process has prepared.
   @export(interface)
@@ -98,7 +99,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     }
   }
 
-  // MARK: Inputs that wait
+  // MARK: Waiting inputs
 
   /// Whether the inputs of an instance must wait.
   func mustWait(_ key: InstanceKey) -> Bool {
@@ -137,7 +138,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     return nil
   }
 
-  /// Removes the requests that wait, since the node stops.
+  /// Removes all waiting inputs, because the node stops. Returns the requests among them.
   func stop() -> [ClientInput<Hosted.Event>] {
     participant?.stop()
     let inputs = waiting.values.flatMap { waiting in
@@ -148,7 +149,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     return inputs.compactMap { if case .request(let request) = $0 { request } else { nil } }
   }
 
-  // MARK: Participating
+  // MARK: Synchronized events
 
   func key(ofSynchronized event: [UInt8]) -> Result<InstanceKey, InstanceKeyError> {
     keys.key(ofEvent: TransactionBody(event)?.event ?? [])

@@ -1,11 +1,12 @@
 import PipeMachines
 
-/// The parameters of a machine that has the key of its instance as a parameter.
+/// The parameters of an instance's machine. One of the parameters is the instance's key.
 struct InstanceParameters<Parameters: MachineParameters> {
   private let given: [String: JSONValue]
   private let key: String
 
-  /// Returns `nil` if the machine has no parameter with the name of the key.
+  /// Creates the parameters from the parameters that all instances share. Returns `nil` if the
+  /// machine has no parameter with the name `key`.
   init?(_ given: JSONValue, key: String) {
     guard Parameters.hasParameter(named: key) else { return nil }
     if case .object(let members) = given { self.given = members } else { self.given = [:] }

@@ -6,7 +6,7 @@ import PipeWire
 
 /// The final states, and the retention time of instances in these states.
 struct InstanceEndings {
-  /// The default time. Unit: nanoseconds.
+  /// The default retention time. Unit: nanoseconds.
   private static let standardTime: Int64 = 7 * 24 * 3_600 * 1_000_000_000
   /// The tags of the final states.
   let tags: Set<Int>
@@ -39,16 +39,17 @@ final class InstanceTable<Hosted: Machine> {
   private let labels = EnumCases<Hosted.State>.names
   @exclusivity(unchecked)
   private var residents: [InstanceKey: Instance<Hosted>] = [:]
-  /// The instances in memory, in the order in which the search for instances to evict visits them.
+  /// The instances in memory. The search for instances to evict visits the instances in this order.
   @exclusivity(unchecked)
   private var ring: [Instance<Hosted>] = []
   @exclusivity(unchecked)
   private var hand = 0
-  /// The number of instances by the tag of their state; by 0 if the state is a struct.
+  /// The number of instances in each state, by the state's tag. If the state is a struct, all
+  /// instances are counted under tag 0.
   @exclusivity(unchecked)
   private var counts: [Int]
-  /// The number of instances by the names of states that only earlier versions of the machine have.
-  /// Such an instance is migrated when it is next used.
+  /// The number of instances in each state that only an earlier version of the machine has, by the
+  /// state's name. Such an instance is migrated when it is next used.
   private var formerCounts: [String: Int] = [:]
   @exclusivity(unchecked)
   private var changed: [Instance<Hosted>] = []
@@ -58,8 +59,8 @@ final class InstanceTable<Hosted: Machine> {
   /// The instances that were removed since the last record.
   @exclusivity(unchecked)
   private var removed: [(id: Int64, key: InstanceKey)] = []
-  /// The removed instances that the database may still contain, with the number of the record that
-  /// removes each of them.
+  /// The removed instances that the database may still contain, each with the number of the record
+  /// that removes the instance.
   @exclusivity(unchecked)
   private var removedKeys: [InstanceKey: UInt64] = [:]
   /// The number of the last created instance.
@@ -146,7 +147,7 @@ final class InstanceTable<Hosted: Machine> {
     return Array((json + "}").utf8)
   }
 
-  // MARK: Lookup
+  // MARK: Looking up instances
 
   /// Returns the instance with this key; `nil` if there is none.
   func find(_ key: InstanceKey) throws -> Instance<Hosted>? {
@@ -202,7 +203,7 @@ final class InstanceTable<Hosted: Machine> {
     ring[last.position] = last
   }
 
-  // MARK: Steps
+  // MARK: Steps of instances
 
   /// Adds an instance, which enters its initial state.
   func add(_ instance: Instance<Hosted>) {
@@ -273,7 +274,7 @@ final class InstanceTable<Hosted: Machine> {
     changed.append(instance)
   }
 
-  // MARK: Records
+  // MARK: Recording instances
 
   var hasUnrecordedChanges: Bool { !changed.isEmpty || recordedVersion == nil }
 

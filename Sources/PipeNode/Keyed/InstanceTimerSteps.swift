@@ -86,8 +86,8 @@ final class InstanceTimerSteps<Hosted: Machine> {
     core.engine = current === core.engine ? engines.idle : current
   }
 
-  /// Keeps the next timer of the state that an instance has entered; `nil` if the state has no
-  /// timer.
+  /// Stores the next timer of an instance, which has entered a state. If `next` is `nil`, the state
+  /// has no timer, and the instance's former timer is removed.
   func keep(
     _ next: EngineTimers<Hosted.State, Hosted.Event, Hosted.Output>.NextTimer?,
     in hosted: InstanceEngine<Hosted>

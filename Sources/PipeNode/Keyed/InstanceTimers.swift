@@ -9,14 +9,14 @@ import PipeSupport
 final class InstanceTimers {
   struct Timer {
     let key: InstanceKey
-    /// The entry into the state.
+    /// The step that entered the state with the timer.
     let origin: EffectOrigin
     let entry: BootClock.Instant
     /// The time from the entry to the timer. Unit: nanoseconds.
     let delay: Int64
     var isRecorded = false
 
-    /// Unit: nanoseconds of ``BootClock``.
+    /// The time at which the timer is due. Unit: nanoseconds of ``BootClock``.
     var deadline: Int64 { entry.timeSinceBoot.addingReportingOverflow(delay).partialValue }
   }
 
@@ -28,11 +28,12 @@ final class InstanceTimers {
   /// The positions of timers in the heap, by the keys of their instances.
   @exclusivity(unchecked)
   private var positions: [InstanceKey: Int] = [:]
-  /// The timers whose transition has ended the process.
+  /// The parked timers. Each of them has ended the process with its transition.
   private var parked: [InstanceKey: Timer] = [:]
   /// The timers that are due and wait until their instance can take a step.
   private var due: [InstanceKey: Timer] = [:]
-  /// The instances whose timers are not recorded, with the timers that the journal contains.
+  /// The instances with unrecorded changes of their timers, each with the timer that the journal
+  /// contains.
   @exclusivity(unchecked)
   private var changed: [InstanceKey: EffectOrigin?] = [:]
   private var alarm: LoopAlarm?
@@ -50,7 +51,7 @@ final class InstanceTimers {
   /// The timer that is due first. Timers that wait for their instance do not count.
   var first: Timer? { heap.first }
 
-  // MARK: Changes
+  // MARK: Setting and firing timers
 
   /// Replaces the timer of an instance, which has entered a state.
   func set(_ key: InstanceKey, _ timer: Timer?) {
@@ -96,9 +97,9 @@ final class InstanceTimers {
     alarm.set(alarmDeadline.map { .nanoseconds(max(0, $0 - BootClock.nanoseconds)) }) {}
   }
 
-  // MARK: Parking
+  // MARK: Parked timers
 
-  /// Lets a parked timer run again.
+  /// Resumes a parked timer with its original deadline. Returns `false` if there is no such timer.
   func unpark(_ origin: EffectOrigin) -> Bool {
     guard let key = parkedKey(of: origin), let timer = parked.removeValue(forKey: key) else {
       return false
@@ -116,7 +117,7 @@ final class InstanceTimers {
     parked.first { $0.value.origin == origin }?.key
   }
 
-  // MARK: Records
+  // MARK: Recording timers
 
   var hasUnrecordedChanges: Bool { !changed.isEmpty }
 
@@ -144,7 +145,7 @@ final class InstanceTimers {
     changed.removeAll(keepingCapacity: changed.count < 4_096)
   }
 
-  // MARK: Heap
+  // MARK: Heap of deadlines
 
   private func insert(_ timer: Timer) {
     heap.append(timer)

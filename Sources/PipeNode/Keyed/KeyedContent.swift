@@ -97,7 +97,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     set { core.onEnd = newValue }
   }
 
-  // MARK: Wiring
+  // MARK: Connections to pipes and services
 
   @export(interface)
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
@@ -126,7 +126,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     observePipes()
   }
 
-  /// Lets all engines wait while a pipe of a rule is full.
+  /// Makes all engines wait while a pipe into which a rule sends events is full.
   private func observePipes() {
     engines.mustWait = outlets.hasRules ? { [outlets] in outlets.isRulePipeFull } : nil
   }
@@ -138,7 +138,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   var nodeParticipant: (any NodeParticipant)? { locks.participant }
 
-  // MARK: Input
+  // MARK: Processing inputs
 
   @export(interface)
   func start() {
@@ -422,7 +422,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     core.engine = isAtRest ? engines.idle : current
   }
 
-  /// Returns why an effect cannot emit an event; `nil` for any other input.
+  /// Returns the reason why an effect cannot emit an event; `nil` for any other input.
   private func problem(withInput input: InstanceEngine<Hosted>.Input) -> String? {
     guard let participation = core.participation,
       case .effectEvent(let event, _, _, let reply) = input,
@@ -435,7 +435,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       + "cannot emit such events; send the event to composite \(list) through a pipe"
   }
 
-  // MARK: Engines
+  // MARK: Engines of instances
 
   /// Gives an instance an engine, which becomes the current engine.
   func begin(_ instance: Instance<Hosted>) {
@@ -481,7 +481,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     publish(state, version: version, of: instance)
   }
 
-  /// Called on each internal transition of an instance, which enters no state, so that no rule fires.
+  /// Called on each internal transition of an instance. An internal transition enters no state, so
+  /// no rule fires.
   func stayed(
     in state: Hosted.State, version: UInt64, cause: String, in hosted: InstanceEngine<Hosted>
   ) {
@@ -500,7 +501,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     onEntry?(false)
   }
 
-  // MARK: Output
+  // MARK: Published states and status
 
   func lastStep() -> PublishedState? {
     guard hasStarted else { return nil }
@@ -530,7 +531,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     status.steps = stepDurations.count > 0 ? stepDurations : nil
   }
 
-  // MARK: Traces
+  // MARK: Traces of steps
 
   // Transitions and refusals of instances are not reported yet: see docs/INSTANCES.md.
   func count(_ counts: Bool) {}
@@ -542,7 +543,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   @export(interface)
   func reportSteps(to feed: Feed?) { trace.reportSteps(to: feed, engines) }
 
-  // MARK: Records
+  // MARK: Recording the turn
 
   var hasUnrecordedChanges: Bool {
     core.isStarted

@@ -58,9 +58,9 @@ struct KeyedMachine<Hosted: Machine> {
       })
   }
 
-  /// A function that creates the machine of an instance whose key is a parameter of the machine.
-  /// The function returns `nil` if this parameter does not accept the key. The property is `nil` if
-  /// all instances share the machine.
+  /// A function that creates the machine of the instance with the given key. The key is a parameter
+  /// of this machine. The function returns `nil` if the parameter does not accept the key. The
+  /// property is `nil` if all instances share the machine.
   var instanceParts: ((InstanceKey) -> Parts?)? {
     instanceParameters.map { [ports, meter, finalTags] instanceParameters in
       { key in

@@ -56,7 +56,7 @@ final class KeyedTrace<Hosted: Machine> {
     }
   }
 
-  /// Returns the head of a message about a step, or about steps that were left out.
+  /// Returns the beginning of a report about a step, or about skipped steps.
   private func reportHead(in feed: Feed, version: UInt64) -> FeedBody {
     feed.reportHead(of: core.node, version: version, index: table.stepCount)
   }

@@ -1,6 +1,7 @@
 import PipeTransport
 
-/// A timer of the event loop that can be set again. After each setting, it fires at most once.
+/// A resettable timer of the event loop. The timer fires at most once after each call of
+/// ``set(_:_:)``.
 final class LoopAlarm {
   private let loop: PollLoop
   private var timer: TimerQueue.ID?

@@ -87,8 +87,9 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
 
   /// Connects the engine and the participant to this content, and returns the content for the node.
   ///
-  /// The compiler specializes the caller, and thus the closures made here, for the machine's type.
-  /// Calls through a protocol would run generic code that all machines share.
+  /// The compiler specializes the caller of this function, and so also the closures that this
+  /// function creates, for the machine's type. Calls through a protocol would run generic code that
+  /// all machines share.
   func hosted() -> HostedContent {
     // `unowned(unsafe)` is safe, because the content owns the engine, and the engine makes no calls
     // after the content is released.
@@ -117,7 +118,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
 
   var nodeParticipant: (any NodeParticipant)? { core.participant }
 
-  // MARK: Wiring
+  // MARK: Connections to pipes and services
 
   @export(interface)
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
@@ -140,9 +141,9 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     observeStates()
   }
 
-  /// Makes the engine send the events of pipes with `when`, and report the step, on each entry into
-  /// a state. Also makes the engine wait while such a pipe is full. Does nothing if there are
-  /// neither such pipes nor step reports.
+  /// Makes the engine send the events of pipes with `when`, and report the step, for each
+  /// intermediate state as well. Also makes the engine wait while such a pipe or a pipe for step
+  /// reports is full. Does nothing if there are no such pipes.
   private func observeStates() {
     guard core.engine.onIntermediateStateSettled == nil, outlets.hasRules || outlets.reportsSteps
     else { return }
@@ -163,7 +164,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     }
   }
 
-  // MARK: Input
+  // MARK: Processing inputs
 
   @export(interface)
   func start() {
@@ -251,7 +252,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     if core.engine.hasQueuedInput, core.engine.canTakeInput { core.engine.process(.wake) }
   }
 
-  // MARK: Output
+  // MARK: States and step reports
 
   private func entered(_ state: Hosted.State, cause: String) {
     steps.entered(because: cause)
@@ -334,7 +335,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     status.steps = steps.stepDurations.count > 0 ? steps.stepDurations : nil
   }
 
-  // MARK: Subscriptions
+  // MARK: Reports to subscribers
 
   func count(_ counts: Bool) { trace.setCounting(counts) }
   var transitions: TransitionCounts? { trace.transitions }
@@ -347,7 +348,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     return true
   }
 
-  // MARK: Records
+  // MARK: Recording the turn
 
   var hasUnrecordedChanges: Bool {
     core.isStarted

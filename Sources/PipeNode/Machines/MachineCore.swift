@@ -3,8 +3,8 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The core that the parts of a hosted machine share: its engine, its inbox, its dead letters, and
-/// the codecs of its states and events.
+/// The objects that all parts of a hosted machine share: its engine, its inbox, its dead letters,
+/// and the codecs of its states and events.
 final class MachineCore<Hosted: Machine> {
   typealias State = Hosted.State
   typealias Event = Hosted.Event
@@ -20,8 +20,8 @@ final class MachineCore<Hosted: Machine> {
   let log: NodeLog
   /// The name of the node.
   let node: String
-  /// Whether `engine` has the state that decides about the current event. `false` in a keyed node
-  /// if there is no instance for the event.
+  /// Whether `engine` has a state for the current event. `false` in a keyed node if the event's
+  /// instance does not exist.
   var hasState = true
   let journal: Journal?
   let events = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
@@ -100,7 +100,7 @@ final class MachineCore<Hosted: Machine> {
     return participation.reasonToRefuse(unsynchronized: EnumCases.name(of: event))
   }
 
-  // MARK: JSON
+  // MARK: States and events as JSON
 
   /// Returns a state as JSON. Each state is encoded only once, even if several reports and records
   /// contain it.
@@ -175,9 +175,9 @@ final class MachineCore<Hosted: Machine> {
     (try? JSONValue(parsing: events.encode(event))) ?? .null
   }
 
-  // MARK: Other versions
+  // MARK: Events of other schema versions
 
-  /// Decodes an event of any schema version of the machine.
+  /// Decodes an event that has the schema version `schema`.
   func content(_ bytes: UnsafeRawBufferPointer, schema: Int) -> PipeEvent<Event>.Content {
     if schema == Hosted.schema { return PipeEvent.Content(bytes, readBy: events) }
     let bytes = Array(bytes)

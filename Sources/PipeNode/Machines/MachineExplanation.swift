@@ -7,8 +7,9 @@ struct MachineExplanation<Hosted: Machine> {
   let outlets: MachineOutlets
 
   /// Explains how the machine would answer one event or every event.
-  /// - Parameter body: The event as JSON. The name of a case alone means the case with any values.
-  ///   An empty body means all events.
+  /// - Parameter body: The event as JSON. If the JSON is only the name of an event's case, the
+  ///   explanation is about this case with any associated values. If the body is empty, the
+  ///   explanation is about all events.
   @export(interface)
   func explain(_ body: UnsafeRawBufferPointer) throws -> NodeExplanation {
     let state = try JSONValue(parsing: core.encode(core.engine.state, version: core.engine.version))
@@ -39,7 +40,7 @@ struct MachineExplanation<Hosted: Machine> {
     return [EnumCases.name(of: event) ?? "": machine.evaluate(event, in: state)]
   }
 
-  /// The reason why the machine accepts no events now, whatever its state; `nil` if it accepts
+  /// The reason why the machine accepts no events now, regardless of its state; `nil` if it accepts
   /// events.
   private var holdReason: NodeExplanation.Hold? {
     if let participant = core.participant, let prepared = participant.prepared(of: core.node) {

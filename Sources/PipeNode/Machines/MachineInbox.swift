@@ -105,8 +105,8 @@ package struct PipeEvent<Event> {
   }
 
   package let sequence: UInt64
-  /// The stream that the event belongs to. The pipe's sender may have begun another stream since
-  /// then.
+  /// The stream that the event belongs to. The pipe's sender may have begun another stream after it
+  /// sent the event.
   package let stream: UInt64
   package let content: Content
   /// The schema version in which the event arrived.

@@ -10,11 +10,12 @@ final class MachineOutlets: PortBinder {
   @exclusivity(unchecked)
   private var rules: [(rule: StateRule, pipe: PipeEnds)] = []
   private var outPipes: [OutPipe] = []
-  /// The pipes of rules and step reports that may be full. An event was queued in each of them
-  /// since the last check, or the pipe is new.
+  /// The pipes of rules and step reports that may be full. A pipe may be full if an event was
+  /// queued in it since the last check, or if the pipe is new.
   @exclusivity(unchecked)
   private var possiblyFullPipes: [OutPipe] = []
-  /// The pipes that report each step to coordinators, each with the parts of a step to report.
+  /// The pipes that report each step to coordinators, each with the required content of its
+  /// reports.
   @exclusivity(unchecked)
   private var stepReportPipes: [(OutPipe, NodeConfiguration.Steps)] = []
   /// The number of steps that were reported without their state.

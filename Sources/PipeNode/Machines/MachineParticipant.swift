@@ -126,7 +126,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     EnumCases<Hosted.Event>.name(of: event).flatMap { announcedLimits[$0] } ?? .seconds(1)
   }
 
-  /// Stores the step to `next` until the coordinator commits or aborts the step.
+  /// Stores the step to the state `next` until the coordinator commits or aborts the step.
   private func move(
     on event: Hosted.Event, of composite: String, to next: TransitionTarget<Hosted.State>
   ) throws(ParticipantRefusal) -> ParticipantMove {
@@ -181,7 +181,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   }
 }
 
-// Asynchronous transitions. They run before it is known whether all participants accept the event.
+// Asynchronous transitions of synchronized events. They run before the coordinator knows whether
+// all participants accept the event.
 extension MachineParticipant {
   @export(interface)
   private func evaluate(
@@ -213,8 +214,8 @@ extension MachineParticipant {
     _ number: UInt64, _ event: Hosted.Event, _ composite: String,
     _ result: EvaluationResult<Hosted.State>
   ) {
-    // While too many transitions had not returned, the machine refused events for this reason. It
-    // may accept such events now.
+    // The machine refuses events with asynchronous transitions while too many earlier transitions
+    // have not returned. It may accept such events again now.
     if unreturnedTransitions.returned() { core.participant?.reportReadyToEvaluate() }
     guard evaluation?.number == number else { return }
     evaluation = nil

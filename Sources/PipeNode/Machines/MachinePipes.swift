@@ -9,7 +9,7 @@ final class MachinePipes<Hosted: Machine> {
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var inPipes: [InPipe] = []
-  /// For each pipe, the marker that marks the step of the pipe's event as in progress; empty
+  /// For each pipe, the marker of the step in progress, for the events from this pipe; empty
   /// without a journal.
   @exclusivity(unchecked)
   private var sourceMarkers: [StepMarkerFile.SourceMarker] = []
@@ -26,8 +26,8 @@ final class MachinePipes<Hosted: Machine> {
   @exclusivity(unchecked)
   private var stepCompletion: StepCompletion?
 
-  /// Wraps the closure, because Swift would wrap an optional closure in another closure on each
-  /// use.
+  /// A wrapper of the closure that finishes a step. Without the wrapper, Swift would wrap the
+  /// optional closure in another closure on each use.
   private struct StepCompletion {
     let call: (StepOutcome<Hosted.State>) -> Void
   }
@@ -40,8 +40,8 @@ final class MachinePipes<Hosted: Machine> {
     inFlight.map { (inPipes[$0.pipe].name, $0.event.stream, $0.event.sequence) }
   }
 
-  /// Appends the pipe, the stream and the number of the event whose step is in progress, as a member
-  /// of a JSON object. Returns `false` if its event did not come from a pipe.
+  /// Appends the pipe, the stream and the number of the event whose step is in progress, as a
+  /// member of a JSON object. Returns `false` if its event did not come from a pipe.
   func appendSource(to line: LineBuffer) -> Bool {
     guard let inFlight else { return false }
     line.append(#","source":"#)
@@ -56,7 +56,7 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
-  // MARK: Arrival
+  // MARK: Arrival of events
 
   @export(interface)
   func connect(_ pipes: [InPipe]) {
@@ -106,7 +106,7 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
-  // MARK: Steps
+  // MARK: Processing events
 
   func process(_ event: consuming PipeEvent<Hosted.Event>, of pipe: Int) {
     switch event.content {
@@ -278,7 +278,7 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
-  // MARK: Records
+  // MARK: Recording postponed events
 
   var hasUnrecordedChanges: Bool { !postponedRecords.isEmpty }
   func record(into journal: Journal) throws { try postponedRecords.record(into: journal) }

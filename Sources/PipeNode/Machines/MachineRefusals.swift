@@ -73,7 +73,7 @@ final class MachineRefusals<Hosted: Machine> {
     }
   }
 
-  /// Returns the head of a message about a refusal. A refusal is not a step, so the message
+  /// Returns the beginning of a report about a refusal. A refusal is not a step, so the report
   /// contains the version and the index of the previous step.
   private func reportHead(in feed: Feed) -> FeedBody {
     feed.reportHead(of: core.node, version: core.engine.settledVersion, index: steps.stepCount)

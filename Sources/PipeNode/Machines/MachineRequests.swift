@@ -179,7 +179,8 @@ final class MachineRequests<Hosted: Machine> {
       return .refused(
         refusal, version: core.engine.version, state: wantsState ? core.stateBytes : [])
     case .pending:
-      // The engine does not report this outcome to callers that wait for the end of the step.
+      // This case does not occur: the engine does not report `pending` to callers that wait for the
+      // end of the step.
       return .unavailable("the step has not ended")
     }
   }
@@ -192,7 +193,7 @@ final class MachineRequests<Hosted: Machine> {
     for reply in registry.takeWaiting() { reply(unavailable) }
   }
 
-  // MARK: Records
+  // MARK: Recording and sending answers
 
   func answerWhenRecorded(_ reply: RequestReply, to client: @escaping Reply) {
     pendingReplies.append((reply, client))

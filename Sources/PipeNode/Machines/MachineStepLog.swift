@@ -75,7 +75,7 @@ final class MachineStepLog<Hosted: Machine> {
     lines.append("}\n")
   }
 
-  // MARK: Steps
+  // MARK: Lines for steps
 
   /// Begins the line of a step that the machine is about to take.
   func willTakeStep(on event: Hosted.Event?) {
@@ -185,7 +185,7 @@ final class MachineStepLog<Hosted: Machine> {
     lines.append("]")
   }
 
-  // MARK: Events without a step
+  // MARK: Lines for events without a step
 
   /// Writes the line of an event that the machine has ignored.
   @export(interface)

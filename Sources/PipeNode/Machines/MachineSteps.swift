@@ -57,7 +57,7 @@ final class MachineSteps<Hosted: Machine> {
   }
 
   /// Throws an error if the recorded state is too large to be published. Logs a warning if the
-  /// state is larger than steps may produce.
+  /// state exceeds the maximum size of a state after a step.
   private func checkSize() throws {
     guard recordedSize > StateSizeLimit.maximumByteCount else { return }
     let path = core.journal?.path ?? ""
@@ -162,7 +162,7 @@ final class MachineSteps<Hosted: Machine> {
     }
   }
 
-  // MARK: Records
+  // MARK: Recording states, effects and timers
 
   var hasUnrecordedChanges: Bool {
     core.engine.settledVersion != recordedVersion || core.engine.effects.hasUnrecordedChanges

@@ -47,7 +47,7 @@ final class MachineTrace<Hosted: Machine> {
     return names.isEmpty ? [TransitionCounts.anyCase] : names
   }
 
-  // MARK: Transitions
+  // MARK: Counting transitions
 
   @export(interface)
   func setCounting(_ isEnabled: Bool) {
@@ -72,7 +72,7 @@ final class MachineTrace<Hosted: Machine> {
     return result
   }
 
-  // MARK: Steps
+  // MARK: Reporting steps
 
   @export(interface)
   func reportSteps(to feed: Feed?) {

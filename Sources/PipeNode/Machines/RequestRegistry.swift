@@ -17,7 +17,8 @@ package struct RequestRegistry {
   package enum Admission: Sendable {
     /// The request is new, so its event must be applied.
     case new
-    /// The request is already waiting. Its answer will go to the connection of its last repetition.
+    /// The request is already waiting. Its answer will be sent to the connection on which the
+    /// client last repeated the request.
     case waiting
     case answered(RequestReply)
     /// There is no capacity for the request. The registry has not stored it, so the client may send
@@ -53,19 +54,21 @@ package struct RequestRegistry {
   }
 
   private struct Client {
-    /// The number of the oldest request for whose answer the client may wait. The client never
-    /// repeats earlier requests.
+    /// The number of the oldest request to which the client may still expect an answer. The client
+    /// never repeats earlier requests.
     var oldestNumber: UInt64 = 0
-    /// The value of ``RequestRegistry/lastForgottenNumber`` when the registry first saw this client.
-    /// The registry may have known and forgotten the client before.
+    /// The value of ``RequestRegistry/lastForgottenNumber`` when the registry first saw this
+    /// client. The registry may have known and forgotten the client before.
     let lastForgottenNumber: UInt64
-    /// The answers by request number: from `oldestNumber` on, and the last recorded answer.
+    /// The stored answers, by request number: all answers from `oldestNumber` on, and the last
+    /// recorded answer.
     var answersByNumber: [UInt64: RequestReply] = [:]
     /// The number of the last recorded request. The journal keeps the record of this request until
-    /// the client has a later record. By this record, the next process recognizes the client.
+    /// the client has a later record. The next process recognizes the client by this record.
     var lastRecordedNumber: UInt64 = 0
     var waitingCount = 0
-    /// The number of the client's last admission, counted over all clients.
+    /// The number of the client's last admission. Admissions are numbered consecutively across all
+    /// clients.
     var lastAdmission: UInt64 = 0
 
     /// Returns the numbers of the answers that are no longer required after the client has
@@ -83,7 +86,7 @@ package struct RequestRegistry {
     var lastNumber: UInt64 { max(max(oldestNumber, 1) - 1, answersByNumber.keys.max() ?? 0) }
   }
 
-  /// The number of the most recent answers that keep their states, whatever the size of the states.
+  /// The number of most recent answers that always keep their states, regardless of the total size.
   /// Unit: answers.
   private static let keptStateCount = 8
   /// The maximum number of changes that may wait for the next record of a request. Unit: changes.
@@ -122,12 +125,12 @@ package struct RequestRegistry {
     }
   }
 
-  // MARK: Requests
+  // MARK: Admitting and finishing requests
 
   /// Admits a request, or returns the reason why it is not admitted.
   /// - Parameters:
-  ///   - oldest: The number of the client's oldest request for whose answer the client may still
-  ///     wait.
+  ///   - oldest: The number of the client's oldest request to which the client may still expect an
+  ///     answer.
   ///   - hasCapacity: Whether there is capacity for another waiting request.
   package mutating func admit(
     _ key: inout RequestKey, oldest: UInt64, hasCapacity: Bool,
@@ -193,7 +196,7 @@ package struct RequestRegistry {
     return Array(replyHandlersByRequest.values)
   }
 
-  // MARK: Answers
+  // MARK: Storing answers
 
   private mutating func add(_ client: UInt64) {
     guard clientsByID[client] == nil else { return }
@@ -258,7 +261,7 @@ package struct RequestRegistry {
     acknowledgingClients.insert(client)
   }
 
-  // MARK: Clients
+  // MARK: Forgetting clients
 
   /// Forgets clients if there are too many numbers. Returns whether there is capacity for
   /// another request.
@@ -281,7 +284,7 @@ package struct RequestRegistry {
     forgottenClients.append(number)
   }
 
-  // MARK: Records
+  // MARK: Recording changes
 
   /// Whether a request was applied since the last record, or too many other changes wait for a
   /// record.

@@ -50,8 +50,8 @@ package struct InPipeStateMachine: Sendable {
 
   /// The flag of a `welcome` frame: the receiver records the events that it applies.
   package static let durableFlag: UInt8 = 1
-  /// The flag of an `open` frame: in the meantime, the pipe had another receiver. The events that
-  /// the sender leaves out went to that receiver and are not missing.
+  /// The flag of an `open` frame: the events that the sender leaves out are not lost, because they
+  /// went to another receiver of the pipe.
   package static let redirectedFlag: UInt8 = 1
 
   /// The maximum number of events that the sender may have in flight. Unit: events.

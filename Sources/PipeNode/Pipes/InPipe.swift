@@ -26,7 +26,7 @@ final class InPipe: Touchable {
   /// Whether events are acknowledged right after they are recorded, because the sender waits for
   /// the acknowledgement.
   var acknowledgesAtOnce = false
-  /// The position of the pipe in the journal; `nil` if the journal has no position.
+  /// The progress of the pipe that the journal contains; `nil` if the journal contains no progress.
   private var recordedPosition: (stream: UInt64, applied: UInt64, closed: Bool)?
 
   init(
@@ -127,7 +127,8 @@ final class InPipe: Touchable {
     state.finishPostponed(sequence, of: stream)
   }
 
-  /// Holds the event with this number, in a queue that several pipes share, until ``releaseHeld()``.
+  /// Holds the event with this number, in a queue that several pipes share, until
+  /// ``releaseHeld()``.
   func hold(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.hold(sequence, of: stream)
@@ -139,7 +140,7 @@ final class InPipe: Touchable {
     state.releaseHeld()
   }
 
-  // MARK: Records
+  // MARK: Recording the pipe's progress
 
   /// Whether the pipe has finished events, or a goodbye, that the journal must record.
   var hasUnrecordedChanges: Bool {
@@ -148,7 +149,7 @@ final class InPipe: Touchable {
       || (recordedPosition.map { $0.closed != state.senderClosed } ?? false)
   }
 
-  /// Whether the journal contains the current position. Also `true` if no position has to be
+  /// Whether the journal contains the current progress. Also `true` if no progress has to be
   /// recorded.
   var isRecorded: Bool {
     guard state.isDurable, state.stream != 0 else { return true }

@@ -59,8 +59,8 @@ package struct OutPipeStateMachine: Sendable {
   /// The number of the last event that went to an earlier receiver of the pipe.
   private var redirectedAfter: UInt64 = 0
 
-  /// The size of the queued events from which the pipe counts as full, whatever its capacity in
-  /// events. Unit: bytes.
+  /// The total size of queued events at which the pipe counts as full, regardless of its capacity
+  /// in events. Unit: bytes.
   package static let byteLimit = 32 << 20
   private static let batchByteLimit = 60_000
 
@@ -167,9 +167,8 @@ package struct OutPipeStateMachine: Sendable {
     if stream == self.stream, received < lastAcknowledged {
       lost = lastAcknowledged - received
       wasRedirected = lastAcknowledged <= redirectedAfter
-      // Unless the pipe was redirected, the receiver continues with an older journal. This end has
-      // already deleted the events that the receiver had acknowledged and no longer has. So these
-      // events are lost.
+      // Unless the pipe was redirected, the receiver continues with an older journal, which lacks
+      // acknowledged events. This end has already deleted these events, so they are lost.
       if !wasRedirected {
         actions.append(
           .report(

@@ -18,8 +18,8 @@ final class OutPipe: Touchable {
   private(set) var state: OutPipeStateMachine
   @exclusivity(unchecked)
   var isTouched = false
-  /// Whether events were queued since the last check that the pipe has capacity. The code that
-  /// checks the capacity resets this value.
+  /// Whether events were queued since the last check of the pipe's capacity. The check resets this
+  /// value.
   @exclusivity(unchecked)
   var isPossiblyFull = false
   private let touched: TouchedPipes<OutPipe>
@@ -50,7 +50,7 @@ final class OutPipe: Touchable {
   private var awaitsWelcome = true
   private var silencePolicy = SilentPeerPolicy()
   private var reconnectionCount: UInt64 = 0
-  /// Called after each frame of the receiver, which may have acknowledged further events.
+  /// Called after each frame from the receiver, because the frame may acknowledge further events.
   var onAcknowledged: (() -> Void)?
   /// Called when this end cannot continue.
   var onFailure: ((String) -> Void)?
@@ -150,13 +150,13 @@ final class OutPipe: Touchable {
     isWatched = watchers.tap != nil || watchers.steps != nil
   }
 
-  /// Passes each queued event to `watcher`, which traces the steps; `nil` ends this.
+  /// Passes each queued event to `watcher`, which traces the steps; `nil` ends the trace.
   func watch(_ watcher: Watcher?) {
     watchers.steps = watcher
     isWatched = watchers.tap != nil || watchers.steps != nil
   }
 
-  /// Whether a node that stops does not have to wait for this pipe: the receiver has applied all
+  /// Whether a stopping node can close this pipe without delay: the receiver has applied all
   /// events, or is not connected.
   var isDrained: Bool {
     if case .open = state.phase { state.pendingCount == 0 } else { true }
@@ -170,7 +170,7 @@ final class OutPipe: Touchable {
       unsendable: unsendableCount)
   }
 
-  // MARK: Records
+  // MARK: Recording events and progress
 
   /// Whether queued events are not recorded yet.
   var hasUnrecordedChanges: Bool { unrecordedEvents.count > 0 }
@@ -209,7 +209,7 @@ final class OutPipe: Touchable {
     state.record()
   }
 
-  // MARK: Conversation
+  // MARK: Conversation with the receiver
 
   func flush() { perform(state.flush()) }
 
@@ -257,7 +257,7 @@ final class OutPipe: Touchable {
     }
   }
 
-  /// Reads the frames of the receiver.
+  /// Reads the frames from the receiver.
   func readFrames() {
     touched.touch(self)
     while socket.receive({ _, bytes in
@@ -366,7 +366,7 @@ final class OutPipe: Touchable {
   }
 }
 
-/// The error that the JSON of an event exceeds the size limit.
+/// The error for an event whose JSON exceeds the size limit.
 struct EventTooLarge: Error, CustomStringConvertible {
   var byteCount: Int
 

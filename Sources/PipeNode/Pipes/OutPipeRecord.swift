@@ -4,8 +4,8 @@ import PipeWire
 /// The data of an outbound pipe in its node's journal.
 ///
 /// If the topology file names a new receiver for the pipe, the former receiver may have applied
-/// events without acknowledging them. The former receiver's journal shows which events these are.
-/// The new receiver does not get these events.
+/// events without acknowledging them. The former receiver's journal contains the number of the last
+/// accepted event. The new receiver gets only later events.
 struct OutPipeRecord {
   /// The recorded receiver of the pipe; `nil` if the journal contains no receiver.
   var receiver: JournalContents.Receiver?

@@ -84,7 +84,7 @@ final class OutPipes {
     }
   }
 
-  /// Whether a stopping node does not have to wait for any of the pipes.
+  /// Whether a stopping node can close all pipes without delay.
   var isDrained: Bool { pipes.allSatisfy(\.isDrained) }
 
   /// Fills in the status of the pipes.
@@ -101,7 +101,7 @@ final class OutPipes {
     for pipe in pipes { pipe.tap(to: feed.isTapped(pipe.name) ? feed : nil) }
   }
 
-  // MARK: Records
+  // MARK: Recording and sending events
 
   var hasUnrecordedChanges: Bool { touchedPipes.pipes.contains { $0.hasUnrecordedChanges } }
 
@@ -166,7 +166,7 @@ final class OutPipes {
     }
   }
 
-  // MARK: End
+  // MARK: Closing the pipes
 
   /// Says goodbye to the receivers of all pipes.
   func sayGoodbye() {

@@ -7,8 +7,8 @@ import PipeWire
 /// An event that is not tried again, because its step has ended the process ``maximumCrashCount``
 /// times in a row.
 struct PoisonEvent {
-  /// The number of consecutive processes that an event must end before it is no longer retried.
-  /// Unit: processes.
+  /// The number of consecutive processes that an event ends before it is no longer retried. Unit:
+  /// processes.
   static let maximumCrashCount = 3
 
   let step: StepMarkerFile.Step

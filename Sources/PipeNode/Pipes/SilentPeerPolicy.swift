@@ -18,10 +18,10 @@ package struct SilentPeerPolicy: Sendable {
 
   package init() {}
 
-  /// Notes that an interval has passed, and returns what to do.
+  /// Notes that an interval has passed, and returns the action that is due.
   /// - Parameters:
   ///   - isWaiting: Whether this end waits for an answer from its peer.
-  ///   - progress: A counter that grows with each message of the peer.
+  ///   - progress: A counter that grows with each message from the peer.
   package mutating func tick(isWaiting: Bool, progress: UInt64) -> Action {
     guard isWaiting, progress == self.lastProgress else {
       self.lastProgress = progress

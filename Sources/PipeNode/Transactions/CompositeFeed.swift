@@ -35,8 +35,8 @@ struct CompositeFeed {
   /// - Parameters:
   ///   - commits: The commits that some participants may not have received when the previous
   ///     process ended.
-  /// - Throws: ``NodeSetupError`` if a composite is to be published as a composite state that the
-  ///   program does not contain.
+  /// - Throws: ``NodeSetupError`` if a composite uses a composite state that the program does not
+  ///   contain.
   init(
     _ composites: [CompositePlan], projections: Projections,
     commits: [CommitRecord]
@@ -73,7 +73,7 @@ struct CompositeFeed {
     return Dictionary(composites.map { ($0.name, projection($0)) }) { first, _ in first }
   }
 
-  // Each of these functions returns the composites whose published states have changed.
+  // Each of the following functions returns the composites whose published states have changed.
 
   /// Applies the steps of all participants of a commit at once.
   mutating func committed(
@@ -125,8 +125,8 @@ struct CompositeFeed {
   }
 }
 
-/// A coordinator's subscriptions to the states of the components of its composites. The components
-/// can run on any host.
+/// A coordinator's subscriptions to its components' feeds, in which the components publish their
+/// states. The components can run on any host.
 final class PeerFeeds {
   private let watch: FeedWatch
   private let log: NodeLog

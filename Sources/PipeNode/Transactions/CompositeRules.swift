@@ -15,8 +15,8 @@ package struct CompositeRules {
     package var event: [UInt8]
   }
 
-  /// The error that the state of a composite cannot be computed, because a node could not report
-  /// its own state.
+  /// The error for a composite whose state cannot be computed, because a node could not report its
+  /// own state.
   package struct UnreportedStateError: Error, CustomStringConvertible {
     package var node: String
 
@@ -62,7 +62,8 @@ package struct CompositeRules {
           template: try PayloadTemplate(rule.send)))
     }
     composites.removeAll { $0.rules.isEmpty }
-    // If a state cannot be computed now, this is reported when the composite enters the next state.
+    // If the state of a composite cannot be computed now, the error is reported when the composite
+    // enters the next state.
     for index in composites.indices { composites[index].state = try? state(of: index, nodes) }
   }
 

@@ -23,7 +23,7 @@ package struct CompositeStates {
 
   private struct Composite {
     let name: String
-    /// The nodes of the composite, in the order of their states in the composite's state.
+    /// The nodes of the composite. Their states are in the same order in the composite's state.
     let nodes: [String]
     let projection: Projection?
     var version: UInt64 = 0

@@ -37,8 +37,7 @@ package struct CompositeSteps: Sendable {
     /// The state after the last reported step, as JSON; `nil` if the node could not report the
     /// state.
     package var state: [UInt8]?
-    /// The transaction up to which the node has applied all its transactions, or can no longer
-    /// apply them.
+    /// The transaction up to which the node has applied all transactions that it will ever apply.
     package var completeThrough: TransactionID
 
     package init(state: [UInt8]?, completeThrough: TransactionID) {
@@ -82,8 +81,8 @@ package struct CompositeSteps: Sendable {
   package private(set) var nodesByName: [String: Node]
   private var waitingReports: [String: Queue<Report>]
   private let nodeNames: [String]
-  /// The last transaction that was issued before a node's current process began, by node. Only for
-  /// processes that began without knowledge of any transaction.
+  /// For each node, the last transaction that was issued before the node's current process began.
+  /// Only for nodes whose process began without knowledge of any transaction.
   private var lastBeforeStart: [String: TransactionID] = [:]
 
   /// - Parameters:
@@ -180,8 +179,8 @@ package struct CompositeSteps: Sendable {
     return nil
   }
 
-  /// Whether the event does not have to wait for a participant: the participant's next report is
-  /// about the transaction, the participant will no longer report the transaction, or the
+  /// Whether the event can proceed without waiting for a participant: the participant's next report
+  /// is about the transaction, the participant will no longer report the transaction, or the
   /// participant never reports steps.
   private func isReady(_ name: String, for transaction: TransactionID) -> Bool {
     guard let waiting = waitingReports[name] else { return true }
@@ -202,8 +201,8 @@ package struct CompositeSteps: Sendable {
       var completeThrough = max(completeThrough(of: name), transaction ?? .zero)
       switch reported.step.entry {
       case .step, .internal: break
-      // The node has lost its records, and with them the transactions that it applied before. It
-      // will not report them again, so they count as complete.
+      // The node has lost its records, including the records of its earlier transactions. It will
+      // not report these transactions again, so they count as complete.
       case .first: completeThrough = max(completeThrough, lastBeforeStart[name] ?? last)
       case .none:
         step.isEntry = false
@@ -220,7 +219,7 @@ package struct CompositeSteps: Sendable {
 package struct StepWaits: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
-  /// A wait between nodes that must be logged.
+  /// A report about a wait between nodes, for the log.
   package struct Report: Hashable, Sendable {
     package var wait: CompositeSteps.Wait
     package var duration: Duration

@@ -70,7 +70,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     description = MachineDescription(machine: Self.machineName)
   }
 
-  // MARK: Wiring
+  // MARK: Connections to pipes and services
 
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     (self.outs, self.ins) = (outs, ins)
@@ -116,7 +116,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
         + "participants; the commits are sent again")
   }
 
-  /// Takes over from former coordinators of these composites. The unsent events of the former
+  /// Takes over from the former coordinators of `composites`. The unsent events of the former
   /// coordinators are lost; this function counts and logs these events.
   private func takeOver(from composites: [CompositePlan]) {
     guard let journal else { return }
@@ -169,7 +169,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     links = nil
   }
 
-  // MARK: Participants
+  // MARK: Messages from participants
 
   func received(_ message: ParticipantMessage, from participant: String) {
     if case .query = message { hitFailpoint(.queryReceived, with: participant) }
@@ -182,7 +182,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
       join.map { coordinator.joined(participant, $0) } ?? coordinator.disconnected(participant))
   }
 
-  // MARK: Decisions
+  // MARK: Performing the coordinator's decisions
 
   private func perform(_ actions: [CoordinatorStateMachine.Action]) {
     guard let links else { return actions.forEach(perform) }
@@ -268,7 +268,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     for name in composites ?? [] { services?.publish { feed?.entry(of: name) } }
   }
 
-  // MARK: Callers
+  // MARK: Requests of callers
 
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply
@@ -341,9 +341,9 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     reply(.explained(by: coordinator.explanation))
   }
 
-  // MARK: Pipes
+  // MARK: Events and step reports from pipes
 
-  /// Requests an event that a pipe has delivered.
+  /// Requests a synchronized event on behalf of the pipe that has delivered the event.
   /// - Parameter id: The id of the request; `nil` if the request will not be repeated. A request
   ///   with an id also acknowledges the answers to all earlier requests of the pipe.
   func ask(
@@ -403,7 +403,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     pipes.resolveDeadLetter(id, drops: drops, reply: reply)
   }
 
-  // MARK: Records
+  // MARK: Recording the turn
 
   var hasUnrecordedChanges: Bool {
     records.hasUnrecordedChanges || pipes.hasUnrecordedChanges

@@ -127,7 +127,7 @@ final class CoordinatorLinks {
 
   var invalidFrames: UInt64 { links.reduce(0) { $0 + $1.invalidFrames } }
 
-  /// The number of messages of all connections.
+  /// The total number of messages over all connections.
   var messages: NodeStatus.Messages {
     links.reduce(into: NodeStatus.Messages()) { sum, link in
       sum.sent += link.messages.sent
@@ -254,7 +254,7 @@ final class CoordinatorLink {
     }
   }
 
-  // MARK: Silence
+  // MARK: Silent participants
 
   /// Asks the participant to join again if no message has arrived from it since the last call. One
   /// of its messages may have been lost.
@@ -307,7 +307,7 @@ final class CoordinatorLink {
     try? connect()
   }
 
-  /// Asks the participant to join, and repeats this until the participant has answered. The
+  /// Asks the participant to join, and repeats the question until the participant has answered. The
   /// question or the answer can get lost if another program has connected under this coordinator's
   /// routing id.
   private func ask() {

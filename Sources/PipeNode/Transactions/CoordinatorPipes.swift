@@ -11,7 +11,8 @@ final class CoordinatorPipes {
   private var pipes: [CoordinatorPipe] = []
   private var deadLetters: DeadLetters
 
-  /// The pause before the next attempt if an attempt failed because not all participants could answer.
+  /// The pause before the next attempt if an attempt failed because not all participants could
+  /// answer.
   private static let retryPause: Duration = .milliseconds(50)
 
   init(of coordinator: CoordinatorContent, deadLetters: DeadLetters, log: NodeLog) {
@@ -122,7 +123,7 @@ private struct CoordinatorPipe {
   struct Entry {
     var sequence: UInt64
     /// The id of the numbering that `sequence` belongs to. The sender may have begun another stream
-    /// since then.
+    /// after it sent the event.
     var stream: UInt64
     var event: [UInt8]
   }

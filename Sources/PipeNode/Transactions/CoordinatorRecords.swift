@@ -12,7 +12,8 @@ struct CoordinatorRecords {
   private let hasJournal: Bool
   private let incarnation: UInt64
   private var records: [CoordinatorRecord] = []
-  // These changes are not urgent. They are written with the next record, or when the node ends.
+  // The following changes are not urgent. They are written with the next record, or when the node
+  // ends.
   private var acknowledgedCommits: [TransactionID] = []
   private var forgottenTransactions: [TransactionID] = []
   private var removedNodes: [String] = []

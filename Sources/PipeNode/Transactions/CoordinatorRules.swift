@@ -160,7 +160,7 @@ final class CoordinatorRules {
     status.ins += ins.map { $0.pipe.status(waiting: steps.waitingCount(of: $0.node)) }
   }
 
-  // MARK: Records
+  // MARK: Recording reports and progress
 
   var hasUnrecordedChanges: Bool { !changedNodes.isEmpty || !received.isEmpty }
 

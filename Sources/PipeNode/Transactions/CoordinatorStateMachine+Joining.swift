@@ -83,7 +83,7 @@ struct JournalIdentity: Sendable {
   }
 }
 
-/// The participants that join after the start of a coordinator, while it waits for all of them.
+/// The participants that join while a coordinator waits for all participants after its start.
 struct JoiningParticipants: Sendable {
   var expected: Set<String> = []
   /// The participants whose join is not handled yet, by name. They wait for the outcomes of their

@@ -27,8 +27,9 @@ package struct CoordinatorStateMachine: Sendable {
     /// record of the commit serves only callers that repeat their requests. The note is not urgent:
     /// if it is lost, the participants receive the commit again.
     case acknowledged(TransactionID)
-    /// Delete the record of a commit, which is no longer required, from the journal. This is not
-    /// urgent. The journal keeps the highest deleted transaction.
+    /// Delete the record of a commit from the journal, because the record is no longer required.
+    /// The deletion is not urgent. The journal keeps the highest transaction whose record was
+    /// deleted.
     case forget(TransactionID)
     /// Send the message if the participant is connected.
     case send(CoordinatorMessage, to: String)
@@ -152,7 +153,7 @@ package struct CoordinatorStateMachine: Sendable {
     transactionsByID.values.sorted { $0.id < $1.id }
   }
 
-  // MARK: Callers
+  // MARK: Requests of callers
 
   /// Starts the coordinator, after its journal has been read.
   package mutating func start() -> [Action] {
@@ -216,7 +217,7 @@ package struct CoordinatorStateMachine: Sendable {
     answers.acknowledge(caller, before: oldest)
   }
 
-  /// Allows another attempt at a request under the same number. The previous answer was that no
+  /// Allows another attempt at a request under the same number, after the answer that no
   /// participant has accepted the event.
   package mutating func allowRetry(_ id: RequestID) { answers.allowRetry(id) }
 
@@ -233,7 +234,7 @@ package struct CoordinatorStateMachine: Sendable {
     return [.reply(id, .atomic(reply))]
   }
 
-  // MARK: Turns
+  // MARK: Turns of requests
 
   /// Begins all requests that can begin.
   mutating func beginReadyRequests() -> [Action] {
@@ -291,7 +292,7 @@ package struct CoordinatorStateMachine: Sendable {
     return actions
   }
 
-  // MARK: Answers
+  // MARK: Answers to callers
 
   /// Removes a request, and gives its caller the final answer.
   mutating func finish(_ id: RequestID, _ reply: TransactionReply) -> [Action] {

@@ -70,7 +70,8 @@ package struct EmittedEvents {
   /// The events that are requested from the coordinator, in any order.
   var waiting: some Collection<EmittedEvent> { requestedEventsByNumber.values }
 
-  /// Returns whether there is a wanted event with this lower half of its request number.
+  /// Returns whether a requested event is still wanted. `lowerHalf` contains the lower 32 bits of
+  /// the request number.
   func isWaiting(_ lowerHalf: UInt32, _ isWanted: (EmittedEvent) -> Bool) -> Bool {
     requestedEventsByNumber.values.contains {
       UInt32(truncatingIfNeeded: $0.name.number) == lowerHalf && isWanted($0)
@@ -81,7 +82,7 @@ package struct EmittedEvents {
     requestedEventsByNumber[event.name.number] = event
   }
 
-  /// Handles an answer of the coordinator. Returns `nil` if the answer belongs to no event, or if
+  /// Handles an answer from the coordinator. Returns `nil` if the answer belongs to no event, or if
   /// another answer will follow.
   /// - Parameter applied: The last transaction whose step is applied.
   mutating func answered(

@@ -3,7 +3,7 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// A line in the log of a participant about an event whose outcome was unknown.
+/// A line in a participant's log about an event whose outcome was unknown.
 package enum InDoubtReport: Hashable, Sendable {
   /// The reason why the participant asks for the outcome.
   package enum Cause: Hashable, Sendable, CaseIterable { case restart, lostConnection, silence }
@@ -96,7 +96,7 @@ final class InDoubtWatch {
     log.note("\(InDoubtReport.resolved(transaction, outcome))")
   }
 
-  // MARK: The timer
+  // MARK: Query timer
 
   func startTimer() {
     queryTime = BootClock.nanoseconds + Self.queryInterval

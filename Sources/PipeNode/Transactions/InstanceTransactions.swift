@@ -12,8 +12,8 @@ import PipeWire
 package struct InstanceTransactions: Sendable {
   package typealias Action = ParticipantStateMachine.Action
 
-  /// The instances that have a transaction in progress, or about whose next step the coordinator
-  /// must be notified.
+  /// The state machines of instances, by key. Contains an instance only while it has a transaction
+  /// in progress, or while the coordinator must be notified of its next step.
   private var stateMachinesByKey: [InstanceKey: ParticipantStateMachine] = [:]
   private var keysByTransaction: [TransactionID: InstanceKey] = [:]
   /// The highest transaction that the node knows of.
@@ -23,8 +23,8 @@ package struct InstanceTransactions: Sendable {
   /// The highest transaction that was committed and applied.
   package private(set) var lastCommitted: TransactionID
 
-  /// The maximum number of instances about whose next step the coordinator is notified. If more
-  /// instances have refused events, the coordinator's timer triggers the next attempts.
+  /// The maximum number of instances for which the coordinator is notified of the next step. If
+  /// more instances have refused events, the coordinator's timer triggers the next attempts.
   private static let notificationLimit = 4_096
 
   /// Creates the transactions from the contents of the journal.
@@ -51,7 +51,7 @@ package struct InstanceTransactions: Sendable {
     }
   }
 
-  // MARK: Instances
+  // MARK: Instances in transactions
 
   /// The instances that are locked.
   package var lockedKeys: [InstanceKey] {
@@ -79,7 +79,7 @@ package struct InstanceTransactions: Sendable {
   /// progress.
   package func key(of transaction: TransactionID) -> InstanceKey? { keysByTransaction[transaction] }
 
-  // MARK: Inputs
+  // MARK: Inputs of the state machines
 
   /// Notes a transaction for which no instance exists, because its PREPARE contains no valid key.
   package mutating func note(_ transaction: TransactionID) {

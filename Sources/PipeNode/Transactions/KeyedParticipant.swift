@@ -37,8 +37,8 @@ final class KeyedParticipant: NodeParticipant {
     /// The time at which the instance was locked. If an earlier process locked the instance, the
     /// time at which this process started. Unit: nanoseconds since 1970.
     var since = WallClock.nanoseconds
-    /// The time at which to ask the coordinator for the outcome; `nil` if nothing is prepared. Unit:
-    /// nanoseconds of ``BootClock``.
+    /// The time at which to ask the coordinator for the outcome; `nil` if nothing is prepared.
+    /// Unit: nanoseconds of ``BootClock``.
     var queryTime: Int64?
     /// Whether the node has asked for the outcome and has not received it yet.
     var isInDoubt = false
@@ -73,7 +73,8 @@ final class KeyedParticipant: NodeParticipant {
   private var acknowledgementTimer: TimerQueue.ID?
   @exclusivity(unchecked)
   private var queryTimer: TimerQueue.ID?
-  /// The instances about whose last step the coordinator must be notified.
+  /// The instances that have taken a step, while the coordinator waits for a notification of this
+  /// step.
   @exclusivity(unchecked)
   private var steppedKeys: Set<InstanceKey> = []
   /// Whether a log message has reported that instances are in doubt.
@@ -107,7 +108,7 @@ final class KeyedParticipant: NodeParticipant {
     for key in transactions.lockedKeys { locksByKey[key] = Lock(isInDoubt: true) }
   }
 
-  // MARK: Locks
+  // MARK: Locked instances
 
   /// Whether the node must not stop yet, because instances wait for the outcome of an event.
   var isFrozen: Bool { !locksByKey.isEmpty }
@@ -158,7 +159,7 @@ final class KeyedParticipant: NodeParticipant {
     if transactions.isNotificationDue(key) { steppedKeys.insert(key) }
   }
 
-  // MARK: The coordinator
+  // MARK: Messages from the coordinator
 
   /// Notes that the node has started. The coordinator may have connected before.
   func started() {
@@ -301,7 +302,7 @@ final class KeyedParticipant: NodeParticipant {
     instances.unlock(key)
   }
 
-  // MARK: Doubt
+  // MARK: Transactions in doubt
 
   private func startQuery(of key: InstanceKey) {
     locksByKey[key]?.queryTime = BootClock.nanoseconds + Self.queryInterval
@@ -410,7 +411,7 @@ final class KeyedParticipant: NodeParticipant {
     (acknowledgementTimer, queryTimer) = (nil, nil)
   }
 
-  // MARK: Records
+  // MARK: Recording transactions
 
   var hasUnrecordedChanges: Bool { records.hasUnrecordedChanges }
 

@@ -1,8 +1,8 @@
 import PipeMachines
 import PipeWire
 
-/// A participant's knowledge about its coordinator: the coordinator's journal, according to the last
-/// request.
+/// A participant's knowledge about its coordinator: the coordinator's journal, according to the
+/// last request.
 struct KnownCoordinator {
   private let name: String
   /// The coordinator and its journal; `nil` if the coordinator has no journal.

@@ -13,7 +13,7 @@ protocol NodeParticipant: AnyObject {
   var isFrozen: Bool { get }
   /// Handles a new connection of the coordinator: its first connection, or a reconnection.
   func connected()
-  /// Handles a frame of the coordinator.
+  /// Handles a frame from the coordinator.
   func received(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError)
   /// Makes prepared steps durable in the step marker file if they do not require a record in the
   /// journal.
@@ -110,7 +110,7 @@ final class Participant: NodeParticipant {
   /// Returns the names of the composites that synchronize an event; `nil` if no composite does.
   func composites(of event: String) -> [String]? { configuration.events[event] }
 
-  // MARK: The prepared step
+  // MARK: Prepared step
 
   /// Whether the node has asked for the outcome of its prepared transaction, and has received no
   /// answer.
@@ -134,7 +134,7 @@ final class Participant: NodeParticipant {
     perform(stateMachine.queryTimerFired())
   }
 
-  // MARK: The coordinator
+  // MARK: Messages from the coordinator
 
   /// Notes that the machine has started. The coordinator may have connected before.
   func started() {
@@ -169,7 +169,7 @@ final class Participant: NodeParticipant {
     perform(stateMachine.connected())
   }
 
-  /// Handles a frame of the coordinator.
+  /// Handles a frame from the coordinator.
   func received(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
@@ -373,7 +373,7 @@ final class Participant: NodeParticipant {
     for event in emitted.takeAll() { event.reply.resume(false) }
   }
 
-  // MARK: Events of effects
+  // MARK: Events that effects emit
 
   /// Requests from the coordinator an event that an effect has emitted. The request is repeated on
   /// each connection until the event is accepted.
@@ -406,7 +406,7 @@ final class Participant: NodeParticipant {
     }
   }
 
-  // MARK: Records
+  // MARK: Recording transactions
 
   var hasUnrecordedChanges: Bool { records.hasUnrecordedChanges }
 

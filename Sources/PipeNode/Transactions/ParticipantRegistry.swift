@@ -11,8 +11,8 @@ struct ParticipantRegistry: Sendable {
   private struct KnownParticipant {
     /// The current state and version of the participant; `nil` if they are unknown.
     var current: ParticipantMove?
-    /// The refused events, each with the state in which it was refused. They are so few that a
-    /// linear search suffices.
+    /// The refused events, each with the state in which it was refused. The number of refusals is
+    /// small, so a linear search suffices.
     var refused: [(state: [UInt8], event: [UInt8], blockingParticipant: BlockingParticipant)] = []
 
     /// Returns the known refusal of an event in the current state; `nil` if none is known.
@@ -71,8 +71,8 @@ struct ParticipantRegistry: Sendable {
     joined?.contains(InstanceName.node(of: participant)) == false
   }
 
-  /// Discards the knowledge about an instance that no request asks for. Nodes are few, but there may
-  /// be millions of instances.
+  /// Discards the knowledge about an instance that no request asks for. Nodes are few, but there
+  /// may be millions of instances.
   mutating func forget(_ instance: String) {
     knownParticipants[instance] = nil
     commitCountsByParticipant[instance] = nil

@@ -32,8 +32,8 @@ package struct ParticipantStateMachine: Sendable {
     case record(ParticipantRecord)
     case send(ParticipantMessage)
     /// Take the step: enter the state, request its output, and send the events of pipes with
-    /// `when`. All these results must become durable together with the following record. They must
-    /// not be visible outside this process before that.
+    /// `when`. All these results must become durable together with the following record. Before
+    /// these results are durable, they must not be visible outside this process.
     case enter(PreparedStep)
     /// Call ``ParticipantStateMachine/limitPassed(_:)`` once, after this duration.
     case startLimit(TransactionID, Duration)
@@ -155,7 +155,7 @@ package struct ParticipantStateMachine: Sendable {
   package var isApplying: Bool { if case .applying = phase { true } else { false } }
 }
 
-// The participant's table of docs/PROTOCOL.md. Each input has one method.
+// The inputs in the participant's table in docs/PROTOCOL.md. There is one method for each input.
 
 extension ParticipantStateMachine {
   /// Starts the participant, after its journal has been read.
@@ -436,7 +436,7 @@ package enum ParticipantAnswer: Hashable, Sendable {
   case takesTime(limit: Duration, version: UInt64, state: [UInt8])
 }
 
-/// The evaluation of an event that is in progress because of the coordinator's request.
+/// An evaluation in progress. The coordinator has requested the evaluation of the event.
 package struct ParticipantEvaluation: Hashable, Sendable {
   /// Whether the participant votes on the event or takes the step alone.
   package enum Purpose: Hashable, Sendable {

@@ -17,8 +17,8 @@ struct RequestQueue: Sendable {
     fileprivate(set) var isLastAttempt = false
     /// Whether the next attempt also asks participants whose refusal is already known.
     fileprivate var ignoresKnownRefusals = false
-    /// The number of commits of the request's participants at the time when the request began to
-    /// wait for locks.
+    /// The total commit count of the request's participants when the request began to wait for
+    /// locks.
     fileprivate(set) var initialCommitCount: UInt64 = 0
     /// The number of later requests that have overtaken this request.
     fileprivate var overtakenCount = 0
@@ -28,8 +28,8 @@ struct RequestQueue: Sendable {
       /// The request waits for its locks.
       case queued
       case running(TransactionID)
-      /// The request waits until one of these participants changes its state. Because of these
-      /// participants, the last attempt failed.
+      /// The last attempt failed because of these participants. The request waits until one of them
+      /// changes its state.
       case sleeping(Set<String>)
       /// The request was not tried, because these participants are known to refuse the event.
       case deferred([BlockingParticipant])
@@ -94,7 +94,7 @@ struct RequestQueue: Sendable {
     positionsByRequest[id].flatMap { pendingRequests[$0] }
   }
 
-  // MARK: Requests
+  // MARK: Adding and removing requests
 
   /// Adds a request at the end of the queue.
   mutating func add(_ id: RequestID, _ request: TransactionRequest) {
@@ -151,8 +151,8 @@ struct RequestQueue: Sendable {
   /// Returns the reply to a request that could not get its locks: the participants that are busy.
   func busy(_ pending: PendingRequest) -> SynchronizedReply {
     let locked = pending.request.participants.filter { locksByParticipant[$0] != nil }
-    // If no participant is locked, an earlier request that will lock the participants blocks this
-    // request.
+    // If no participant is locked, an earlier request has precedence over this request, and will
+    // lock the participants.
     return .busy((locked.isEmpty ? pending.request.participants : locked).sorted())
   }
 
@@ -205,7 +205,7 @@ struct RequestQueue: Sendable {
     positionsByParticipant.keys.filter { InstanceName.node(of: $0) == node }
   }
 
-  // MARK: Turns
+  // MARK: Turns of requests
 
   /// The maximum number of participants that are locked at a time. Unit: participants.
   private static let lockLimit = 4_096
@@ -272,8 +272,8 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Returns the known refusals of a waiting request's event in the current states of its
-  /// participants.
+  /// Returns the known refusals by a waiting request's participants: the refusals of the event in
+  /// their current states.
   private func refusals(of pending: PendingRequest, _ registry: ParticipantRegistry)
     -> [BlockingParticipant]
   {

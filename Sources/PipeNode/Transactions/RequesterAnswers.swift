@@ -2,8 +2,8 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The answers to requesters ("callers"), which are stored for the case that a caller repeats a
-/// request. Also stores the request of each transaction.
+/// The stored answers to requesters ("callers"). If a caller repeats a request, it receives the
+/// stored answer. Also stores the request of each transaction.
 ///
 /// Each answer is stored until its caller has acknowledged it. The most recent acknowledged answers
 /// are stored as well. If there are too many answers, clients are forgotten with all their answers,
@@ -14,15 +14,15 @@ struct RequesterAnswers: Sendable {
   struct ForgottenRecords {
     /// The committed transactions whose records can be deleted.
     var transactions: [TransactionID] = []
-    /// The highest request of a forgotten client; `nil` if no client was forgotten.
+    /// The highest request number of any forgotten client; `nil` if no client was forgotten.
     var requestsThrough: UInt64?
   }
 
   fileprivate struct Requester: Sendable {
-    /// The number below which the caller does not wait for answers to its requests.
+    /// The number of the oldest request to which the caller may still expect an answer.
     var oldestNumber: UInt64 = 0
-    /// The highest forgotten request at the time when this caller became known. The caller may have
-    /// been known and forgotten before.
+    /// The highest forgotten request number when this caller became known. The caller may have been
+    /// known and forgotten before.
     let lastForgottenRequestNumber: UInt64
     var lastActivity: UInt64 = 0
     /// The number of stored answers.
@@ -48,9 +48,9 @@ struct RequesterAnswers: Sendable {
   /// The number of answers or callers above which clients are forgotten.
   private var limit: Int
 
-  /// The number of stored answers to examine for each new answer if there are too many. This number
-  /// divides no usual capacity, so each answer is eventually examined, even if callers wait for all
-  /// of them.
+  /// The number of stored answers to examine for each new answer if there are too many. No usual
+  /// capacity is a multiple of this number, so each answer is eventually examined, even if callers
+  /// wait for all answers.
   private static let examinedAnswerCount = 7
   /// The ratio of the limit for all answers to the limit for acknowledged answers.
   private static let unacknowledgedFactor = 4
@@ -125,7 +125,7 @@ struct RequesterAnswers: Sendable {
     requesters[caller]?.acknowledge(before: oldest)
   }
 
-  /// Allows another attempt at a request under the same number. The previous answer was that no
+  /// Allows another attempt at a request under the same number, after the answer that no
   /// participant has accepted the event.
   mutating func allowRetry(_ id: RequestID) {
     guard case .atomic(let reply) = answers[id], !reply.isCommitted else { return }
@@ -276,7 +276,7 @@ extension RequesterAnswers.Requester {
   }
 }
 
-/// The callers that wait for an answer of the coordinator, by request.
+/// The callers that wait for an answer from the coordinator, by request.
 struct CoordinatorRequesters {
   private struct Requester {
     var reply: Reply

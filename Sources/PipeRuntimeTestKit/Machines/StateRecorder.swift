@@ -188,7 +188,7 @@ extension Runtime {
   }
 }
 
-/// A value that lets tasks wait for its changes.
+/// A thread-safe value. Tasks can wait until the value changes.
 final class ObservedValue<Value: Sendable>: Sendable {
   private struct Content {
     var value: Value
@@ -223,7 +223,7 @@ final class ObservedValue<Value: Sendable>: Sendable {
   func firstResult<Result: Sendable>(
     within limit: Duration, _ search: @escaping @Sendable (inout Value) -> Result?
   ) async -> WaitResult<Result>? {
-    // The only possible error is the cancellation of the task, which the result `nil` reports.
+    // `try?` hides only a cancellation of the task, for which the result is `nil`.
     try? await withStallLimit(limit) { [self] in
       while !Task.isCancelled {
         let (found, changes) = content.withLock { (search(&$0.value), $0.changes) }

@@ -125,8 +125,8 @@ public final class TransitionCoverage<
   ) {
     guard let eventName = EnumCases.name(of: event) else { return }
     let stateName = EnumCases.name(of: state) ?? TypeName.of(State.self)
-    // Only states with unread `On`s are read again. Reading runs the machine's closures, so it
-    // takes place outside the lock.
+    // A state is read again only if some of its `On`s could not be read before. Reading runs the
+    // machine's closures, so it takes place outside the lock.
     let mayHaveMoreEvents = record.withLock { $0.incompleteStates.contains(stateName) }
     let found = mayHaveMoreEvents ? machine.events(acceptedIn: state) : []
     record.withLock { record in

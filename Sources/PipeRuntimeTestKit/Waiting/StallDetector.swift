@@ -1,8 +1,8 @@
 import Glibc
 import PipeRuntime
 
-/// Detects that a wait makes no progress, by sampling processes: this process, and the processes of
-/// one test's directory or of the directories of all tests in this process.
+/// Detects that a wait makes no progress, by sampling this process and the processes of test
+/// directories: of one directory, or of the directories of all tests in this process.
 struct StallDetector {
   /// The pause between two samples.
   static let samplingInterval: Duration = .milliseconds(200)
@@ -89,7 +89,7 @@ package struct StallClock {
   /// A breakdown of the waiting time by what the watched processes did.
   package struct TimeBreakdown: Hashable, Sendable {
     package var elapsed = Duration.zero
-    /// The part of the waiting time without progress.
+    /// The part of the waiting time in which there was no progress.
     package var stalledTime = Duration.zero
     package var cpuTime = Duration.zero
     package var queueTime = Duration.zero

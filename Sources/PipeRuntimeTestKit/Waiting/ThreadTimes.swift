@@ -114,7 +114,7 @@ enum MachineReport {
       else { continue }
       let name = String(line[line.index(after: open)..<close])
       // The processor times are fields 14 and 15 of the line. `fields[0]` is the end of field 2,
-      // the name, so their indices are 12 and 13.
+      // the name. So the processor times are `fields[12]` and `fields[13]`.
       let fields = line[close...].split(separator: " ")
       guard fields.count > 13, let user = UInt64(fields[12]), let system = UInt64(fields[13]) else {
         continue

@@ -114,10 +114,11 @@ package struct AgentProcessRecord: Codable, Hashable, Sendable {
     }
   }
 
-  // MARK: Generations
+  // MARK: The number of earlier orchestrators
 
-  /// Adds this orchestrator to the stored count of orchestrators that have run the topology.
-  /// Because of the count, the peer lists of a later orchestrator have higher numbers.
+  /// Adds this orchestrator to the stored count of orchestrators that have run the topology. With
+  /// this count, each orchestrator gives its peer lists higher numbers than all earlier
+  /// orchestrators.
   /// - Returns: The number of orchestrators that ran before this orchestrator.
   static func countOrchestrator(in directories: RuntimeDirectories) throws -> UInt64 {
     let path = directory(directories) + "/orchestrators"

@@ -19,7 +19,7 @@ final class AgentEngine: ProcessEngine {
     let session: UInt64?
     /// The start command; `nil` if a former orchestrator started the process.
     fileprivate let launch: AgentLaunch?
-    /// When the start command was last sent to the agent.
+    /// The time at which the start command was last sent to the agent.
     fileprivate var launchedAt: ContinuousClock.Instant?
     /// The last signal sent to the process. The signal is sent repeatedly until the process has
     /// ended.
@@ -181,7 +181,7 @@ final class AgentEngine: ProcessEngine {
       toAgentOf: name)
   }
 
-  // MARK: The start
+  // MARK: Starting processes
 
   func canStart(_ name: String, incarnation: Int) -> Bool {
     let isUnavailable = isAgentUnavailable(name)
@@ -242,7 +242,7 @@ final class AgentEngine: ProcessEngine {
     supervisor.handle(.present, of: name)
   }
 
-  // MARK: Adoption
+  // MARK: Adoption of processes
 
   func adopt(_ record: ProcessRecord, _ process: AdoptedProcess?) {
     let session = supervisor.options.agentProcesses.first { $0.record.node == record.node }?.session

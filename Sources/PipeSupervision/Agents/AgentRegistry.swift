@@ -1,8 +1,8 @@
 import PipeSystem
 import PipeWire
 
-/// The agents that are connected. Without side effects. Instants are on a clock that also advances
-/// while the host is suspended.
+/// The agents that are connected. The functions have no side effects: the caller passes the current
+/// instant. The clock of the instants also advances while the host is suspended.
 package struct AgentRegistry: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
@@ -27,8 +27,8 @@ package struct AgentRegistry: Sendable {
   private struct DisplacedAgent: Sendable {
     /// Whether the process was running according to the agent's last report.
     var isRunning: Bool
-    /// When the agent was replaced or, if the agent has sent reports since, when the last of these
-    /// reports arrived.
+    /// The time of the last report that the agent sent after its replacement; without such a
+    /// report, the time of the replacement.
     var lastReportAt: Instant
   }
 

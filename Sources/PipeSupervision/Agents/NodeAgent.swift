@@ -103,7 +103,7 @@ package final class NodeAgent {
     return exitCode
   }
 
-  // MARK: The state machine
+  // MARK: The agent's state machine
 
   private func handle(_ input: AgentStateMachine.Input) {
     for action in machine.handle(input) {
@@ -170,7 +170,7 @@ package final class NodeAgent {
     return input
   }
 
-  // MARK: The process
+  // MARK: The node's process
 
   /// Reads the pending output of a pipe of the process. Sends this output to the orchestrator, and
   /// writes it to the agent's own output.
@@ -213,7 +213,7 @@ package final class NodeAgent {
     }
   }
 
-  // MARK: The orchestrator
+  // MARK: The connection to the orchestrator
 
   private func readFrames() {
     while socket.receive({ _, bytes in

@@ -8,8 +8,9 @@ package enum BackupError: Error, Hashable, CustomStringConvertible {
   case notNow(topology: String, reason: String)
   /// The nodes run on several hosts.
   case severalHosts(topology: String)
-  /// Within the limit of a pause, the processes of `nodes` did not stop or, if `nodes` is empty,
-  /// the journals could not be read.
+  /// The pause of the nodes reached its time limit. `nodes` contains the nodes whose processes did
+  /// not stop in time. If `nodes` is empty, all processes stopped, but the journals could not be
+  /// read in time.
   case notPaused(nodes: [String], limit: String)
   /// A journal cannot be copied.
   case journal(node: String, JournalError)

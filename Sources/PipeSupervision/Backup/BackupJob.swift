@@ -50,7 +50,8 @@ final class BackupJob {
     }
   }
 
-  /// Fixes the contents of the backup. Precondition: the nodes are paused.
+  /// Captures the contents of the backup: later changes of the journals are not in the backup.
+  /// Precondition: the nodes are paused.
   func take() throws(BackupError) {
     // A node may have got its first journal, or may have been reset, since the journals were
     // opened.

@@ -24,7 +24,7 @@ package struct BackupManifest: Codable, Hashable, Sendable {
   /// The version of the format.
   package var version = Self.currentVersion
   package var topology: String
-  /// The time at which the contents of the backup were fixed.
+  /// The time at which the contents of the backup were captured.
   package var time: String
   /// The path of the topology file in the archive; `nil` if the file could not be read.
   package var topologyFile: String?

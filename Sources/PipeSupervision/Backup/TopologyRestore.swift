@@ -106,8 +106,10 @@ package struct TopologyRestore {
     return topologyFile?.path
   }
 
-  /// Returns the names of the files that resets have left in the directory of journals.
-  /// - Throws: ``BackupError/journalsExist(topology:nodes:)`` if there are other files of journals.
+  /// Returns the names of the files in the directory of journals. All returned files are leftovers
+  /// of reset journals.
+  /// - Throws: ``BackupError/journalsExist(topology:nodes:)`` if the directory contains any other
+  ///   file.
   private func leftovers(in directories: RuntimeDirectories) throws(BackupError) -> [String] {
     let names = FileSystem.entryNames(of: directories.journals)
     let existing = names.filter { name in

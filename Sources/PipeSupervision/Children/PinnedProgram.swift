@@ -60,7 +60,7 @@ package struct PinnedPrograms: Sendable {
 
   package subscript(node: String) -> PinnedProgram? { programs[node] }
 
-  // MARK: Pins
+  // MARK: Pinning programs
 
   /// Pins the file at a path: the node's processes are started from this file until the program is
   /// released. Nodes with the same program share one copy.
@@ -75,7 +75,8 @@ package struct PinnedPrograms: Sendable {
       if known == nil { removeUnused() }
       return program
     } catch let error as CopyError where error.isDiskFull {
-      // The node may have space enough for its work. The next start tries to copy again.
+      // The node starts without a copy, because the disk may still have space enough for the work
+      // of the node. The next start tries to copy the program again.
       programs[node] = nil
       return Self.programWithoutCopy(path, because: error)
     }
@@ -129,8 +130,9 @@ package struct PinnedPrograms: Sendable {
   package mutating func adopt(_ former: [String: PinnedProgram]) { programs = former }
 
   /// Returns the programs of the processes that a killed orchestrator has left, by node. If no
-  /// process is left, there are none: the next run starts from the files at the paths. Exception: a
-  /// node whose upgrade was interrupted always returns to its former program.
+  /// process is left, returns no programs, so that the next run starts from the files at the paths.
+  /// The result also contains the former program of a node whose upgrade was interrupted, because
+  /// this node always returns to its former program.
   package static func former(in directories: RuntimeDirectories) -> [String: PinnedProgram] {
     guard FileSystem.exists(directory(in: directories)) else { return [:] }
     var programs: [String: PinnedProgram] = [:]
@@ -155,7 +157,7 @@ package struct PinnedPrograms: Sendable {
       path: launch.program, build: launch.build, version: version, copy: copy, copyError: nil)
   }
 
-  // MARK: Copies
+  // MARK: Copies of programs
 
   /// Removes the copies that neither a node nor an upgrade uses.
   package func removeUnused() {

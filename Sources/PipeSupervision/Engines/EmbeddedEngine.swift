@@ -30,7 +30,7 @@ final class EmbeddedEngine: ProcessEngine {
     processes = supervisor.processes
   }
 
-  // MARK: The start
+  // MARK: Starting embedded nodes
 
   func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32 {
     guard let carrierName = node.host else { return 0 }
@@ -81,10 +81,11 @@ final class EmbeddedEngine: ProcessEngine {
     embed(record, in: carrier)
   }
 
-  // MARK: The end
+  // MARK: Ending embedded nodes
 
   /// Asks the carrier node to stop a node. For SIGKILL, kills the carrier node's process instead.
-  /// - Returns: For SIGKILL, the carrier node's failure reason as an input; otherwise `nil`.
+  /// - Returns: For SIGKILL, an input for the carrier node with the reason of its failure;
+  ///   otherwise `nil`.
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input? {
     guard let carrier = supervisor.plan.host(of: node) else { return nil }
     guard signal == .kill else {

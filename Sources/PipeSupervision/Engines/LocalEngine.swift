@@ -69,7 +69,7 @@ final class LocalEngine: ProcessEngine {
     processes = supervisor.processes
   }
 
-  // MARK: The start
+  // MARK: Starting processes
 
   func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32 {
     var command = supervisor.command(of: node, incarnation: record.incarnation)
@@ -102,7 +102,7 @@ final class LocalEngine: ProcessEngine {
     if child.reportDescriptor < 0 { handle.unwatch() }
   }
 
-  // MARK: Adoption
+  // MARK: Adoption of processes
 
   func adopt(_ record: ProcessRecord, _ survivor: AdoptedProcess?) {
     guard let survivor else { return }
@@ -152,7 +152,7 @@ final class LocalEngine: ProcessEngine {
     return descriptor
   }
 
-  // MARK: The end
+  // MARK: Ends of processes
 
   /// Reaps the children that have ended, and reads the rest of their output.
   func reap() {

@@ -28,8 +28,8 @@ final class NodeProcesses {
   weak var observer: (any Observer)?
   private var processes: [String: NodeProcess] = [:]
 
-  /// After the end of a process that is not a child: how long to wait for the last frames of the
-  /// process, and for the system's report of its exit.
+  /// How long to wait, after the end of a process that is not a child, for the last frames of the
+  /// process and for the system's report of its exit.
   static let lastFramesDelay: Duration = .milliseconds(100)
 
   init(in directories: RuntimeDirectories, loop: PollLoop, logs: NodeLogs) {
@@ -121,7 +121,7 @@ final class NodeProcesses {
     process.registrations = [:]
   }
 
-  // MARK: The end
+  // MARK: Ends of processes
 
   /// Handles the end of a process and of the nodes that were embedded in it.
   /// - Parameter startFailure: The reason why the program did not run; `nil` if the program ran.

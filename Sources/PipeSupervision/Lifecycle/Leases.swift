@@ -5,7 +5,8 @@ import PipeSystem
 import PipeTopology
 
 /// The leases of processes on other hosts. A process must end when its lease expires, because the
-/// orchestrator may be gone. Without side effects.
+/// orchestrator may be gone. The functions have no side effects: the caller passes the current
+/// instant.
 ///
 /// The process counts the time of its lease from its renewal request. The orchestrator counts from
 /// its later answer to this request, and adds a tenth because clocks differ. So when a lease
@@ -14,8 +15,8 @@ import PipeTopology
 package struct Leases: Sendable {
   private struct Lease: Sendable {
     let incarnation: UInt64
-    /// When the lease expires; `nil` if no lease was granted yet. Without a lease, a process opens
-    /// no files or connections.
+    /// The instant at which the lease expires; `nil` if no lease was granted yet. Without a lease,
+    /// a process opens no files or connections.
     var expiryTime: Int64?
     var isGivenUp = false
   }
@@ -32,7 +33,7 @@ package struct Leases: Sendable {
 
   /// - Parameters:
   ///   - term: How long a process may run without renewing its lease. Unit: nanoseconds.
-  ///   - now: When this orchestrator started.
+  ///   - now: The instant at which this orchestrator started.
   package init(term: Int64, at now: Int64) {
     self.termNanoseconds = term + term / 10
     firstPossibleExpiry = now + self.termNanoseconds

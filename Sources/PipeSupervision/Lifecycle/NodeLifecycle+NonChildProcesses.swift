@@ -111,8 +111,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// Restores `was`, the state before the process was lost. If `was` has a deadline, the full time
-  /// until the deadline starts again.
+  /// Restores `was`, the state before the process was lost. If `was` has a deadline, the process
+  /// gets the full start timeout again.
   private mutating func restoreState(to was: State, at now: Instant) {
     lastSeen = now
     state =

@@ -38,7 +38,7 @@ extension NodeLifecycle {
     }
   }
 
-  // MARK: Starting
+  // MARK: Starting the node's process
 
   private mutating func start(at now: Instant) -> [Action] {
     switch state {
@@ -204,7 +204,7 @@ extension NodeLifecycle {
     return []
   }
 
-  // MARK: Ending
+  // MARK: Ending the node's process
 
   private mutating func restartRequested(at now: Instant) -> [Action] {
     switch state {

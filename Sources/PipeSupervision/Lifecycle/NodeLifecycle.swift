@@ -59,7 +59,7 @@ package struct NodeLifecycle: Sendable {
 
     package var purpose: Purpose
     package var stage: Stage
-    /// When the next stage of stopping begins.
+    /// The instant at which the next stage of stopping begins.
     package var deadline: Instant
   }
 
@@ -177,7 +177,7 @@ package struct NodeLifecycle: Sendable {
   package internal(set) var starts = 0
   /// The process id, from `spawned` until the process has ended.
   package internal(set) var pid: Int32?
-  /// When the process was spawned.
+  /// The instant at which the process was spawned.
   package internal(set) var startedAt: Instant?
   /// The number of restarts after a failure, counted from the last manual start of the node.
   package internal(set) var restarts = 0
@@ -231,8 +231,8 @@ package struct NodeLifecycle: Sendable {
     generator = SplitMix64(seed: seed)
   }
 
-  /// Applies the settings of the node from a changed file. If the current state contains a
-  /// deadline, that deadline stays the same.
+  /// Applies the settings of the node from a changed topology file. If the current state contains a
+  /// deadline, the deadline stays the same.
   /// - Parameter isReplaced: Whether the node's next process has another program or configuration
   ///   than its last process.
   package mutating func applySettings(
@@ -320,7 +320,7 @@ extension NodeLifecycle.State {
 }
 
 extension NodeLifecycle {
-  /// When the next `tick` must be handled; `nil` if there is no deadline.
+  /// The instant at which the next `tick` must be handled; `nil` if there is no deadline.
   package var nextDeadline: Instant? {
     switch state {
     case .adopting(let until), .starting(let until), .configuring(let until),

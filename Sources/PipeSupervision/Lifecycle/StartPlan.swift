@@ -1,10 +1,11 @@
 /// The order in which nodes start and stop, in waves. A wave is a list of nodes that start
 /// together, and comes after all dependencies of these nodes.
 package struct StartPlan: Hashable, Sendable {
-  /// The waves of the start. A wave depends only on nodes of earlier waves.
+  /// The waves in the order in which they start. The nodes of a wave depend only on nodes of
+  /// earlier waves.
   package let waves: [[String]]
-  /// The waves in the order of the stop, which is the reverse order of the start. The nodes that
-  /// depend on a node stop before that node.
+  /// The waves in the order in which they stop, which is the reverse of the start order. The nodes
+  /// that depend on a node stop before that node.
   package var stopWaves: [[String]] { waves.reversed() }
 
   /// - Parameters:

@@ -43,8 +43,8 @@ extension TopologyLifecycle {
   static let changeInProgress =
     "another change is in progress; try again when that change has completed"
 
-  /// Returns the reason why the topology can neither apply a file nor stop nodes now; `nil` if
-  /// there is none.
+  /// Returns the reason why the topology can neither apply a topology file nor stop nodes now;
+  /// `nil` if there is none.
   func changeBlocker(of topology: String) -> String? {
     switch state {
     case .starting, .running: nil
@@ -56,7 +56,7 @@ extension TopologyLifecycle {
   }
 
   /// The nodes that have failed and are not restarted any more, with their reasons, in the order of
-  /// the file.
+  /// the topology file.
   var failedNodes: [(node: String, reason: String)] {
     members.compactMap { member in
       guard case .failed(let reason)? = nodes[member.name]?.state else { return nil }

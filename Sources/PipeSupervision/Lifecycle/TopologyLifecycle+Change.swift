@@ -1,12 +1,13 @@
 import PipeSupport
 
 /// Changes of a running topology. The topology can stop some nodes gracefully, in waves, while the
-/// other nodes continue. To apply a changed file, the topology first stops the removed and replaced
-/// nodes in this way. Then the new members take effect, and the added and replaced nodes start.
+/// other nodes continue. To apply a changed topology file, the topology first stops the removed and
+/// replaced nodes in this way. Then the new members take effect, and the added and replaced nodes
+/// start.
 extension TopologyLifecycle {
-  /// The changes of a new file to a topology.
+  /// The changes that a new topology file makes to a running topology.
   package struct Change: Hashable, Sendable {
-    /// All members of the new file.
+    /// All members of the topology according to the new file.
     package var members: [Member]
     /// The existing members whose next process differs from their last process. A replaced member
     /// starts again if it is running or has ended by itself, and stays stopped if it was stopped on
@@ -16,9 +17,9 @@ extension TopologyLifecycle {
     package var incarnations: [String: Int]
     /// The seed for the jitter of the pauses before restarts of the added members.
     package var seed: UInt64
-    /// The present shards of nodes whose number of shards changes. The shards end before all other
-    /// members, so that they can still deliver their events. When all stopping members have ended,
-    /// the instances of the shards are moved.
+    /// The current shards of the nodes whose number of shards changes. The shards end before all
+    /// other members, so that they can still deliver their events. When all stopping members have
+    /// ended, the instances of the shards are moved.
     package var shards: Set<String>
     /// Whether the change moves instances or deletes states in journals. The journals are changed
     /// when all stopping members have ended.
@@ -46,7 +47,7 @@ extension TopologyLifecycle {
     package var currentWave: Int
     /// The replaced nodes that are started again.
     package var returningNodes: Set<String>
-    /// Whether the start barrier of the topology was already open.
+    /// Whether the start barrier of the topology was already open when the change began.
     package var isBarrierOpen: Bool
     /// The stopping nodes that were not already stopped on request. They start again if the change
     /// is refused.
@@ -75,7 +76,7 @@ extension TopologyLifecycle {
     return true
   }
 
-  /// Starts to stop nodes gracefully. If `change` is given, the change is applied when these nodes
+  /// Begins to stop nodes gracefully. If `change` is given, the change is applied when these nodes
   /// have ended.
   /// - Returns: `false` if nodes cannot be stopped now. Then no node is stopped.
   mutating func end(_ names: [String], andThen change: Change?) -> Bool {
@@ -104,7 +105,8 @@ extension TopologyLifecycle {
 
   func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
 
-  /// Takes the steps of a change that have become possible. Nodes that do not stop continue.
+  /// Performs all steps of a change that are possible now. Nodes that the change does not stop
+  /// continue to run.
   mutating func advanceChange(at now: Instant, into actions: inout [Action]) {
     guard case .changing(let changing) = state else { return }
     if changing.isBarrierOpen {

@@ -9,7 +9,8 @@ extension TopologyLifecycle {
     return actions
   }
 
-  /// Handles one input, but does not take the steps that may become possible afterwards.
+  /// Handles one input, but does not call ``advance(at:into:)`` for the steps that the input makes
+  /// possible.
   /// - Returns: Whether further steps may have become possible.
   private mutating func take(
     _ input: Input, at now: Instant, into actions: inout [Action]
@@ -125,7 +126,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Takes the steps that have become possible.
+  /// Performs all steps that are possible now while the topology starts, runs, changes or stops.
   private mutating func advance(at now: Instant, into actions: inout [Action]) {
     updateMetConditions()
     if case .changing = state {

@@ -8,9 +8,9 @@ import PipeWire
 /// contains the lifecycles of the nodes, and controls the start barrier, the order of starting and
 /// stopping, and the end of the run.
 ///
-/// The transitions are in `TopologyLifecycle+StateMachine.swift`. Changes of the file during the
-/// run are in `TopologyLifecycle+Change.swift`. The states that nodes wait for, and embedded
-/// coordinators, are below.
+/// The transitions are in `TopologyLifecycle+StateMachine.swift`. Changes of the topology file
+/// during the run are in `TopologyLifecycle+Change.swift`. The states that nodes wait for, and
+/// embedded coordinators, are below.
 package struct TopologyLifecycle: Sendable {
   package typealias Instant = NodeLifecycle.Instant
   package typealias Outcome = TopologyOutcome
@@ -26,8 +26,8 @@ package struct TopologyLifecycle: Sendable {
     /// The nodes that must be running before this node runs, and the states that they must have
     /// been in.
     package var dependencies: [NodeDependency]
-    /// The nodes that receive events from this node. When a changed file is applied, this node
-    /// stops before its receivers, so that they still accept the events that are in flight.
+    /// The nodes that receive events from this node. When a changed topology file is applied, this
+    /// node stops before its receivers, so that they still accept the events that are in flight.
     package var receivers: [String]
     /// The carrier node of an embedded coordinator; `nil` if the node has a process of its own.
     package var carrier: String?
@@ -63,8 +63,8 @@ package struct TopologyLifecycle: Sendable {
     case starting
     /// The barrier is open: a node that becomes ready runs when its dependencies are running.
     case running
-    /// Some nodes stop, for example because a new file changes or removes them. The other nodes
-    /// continue.
+    /// Some nodes stop, for example because a new topology file changes or removes them. The other
+    /// nodes continue.
     case changing(ChangeProgress)
     /// The nodes stop in waves. Wave number `wave` is stopping now.
     case stopping(Outcome, wave: Int)
@@ -77,7 +77,8 @@ package struct TopologyLifecycle: Sendable {
     case node(String, NodeLifecycle.Input)
     /// A running node was observed in a state.
     case stateObserved(node: String, state: JSONValue)
-    /// Apply a new file. Ignored while another change is in progress or the topology is stopping.
+    /// Apply a new topology file. Ignored while another change is in progress or the topology is
+    /// stopping.
     case change(Change)
     /// The attempt to change the journals has ended with this outcome.
     case moved(MoveOutcome)
@@ -109,7 +110,7 @@ package struct TopologyLifecycle: Sendable {
     /// All nodes that had to stop have ended: change the journals, for example by moving instances
     /// among shards, and answer with ``Input/moved(_:)``.
     case moveInstances
-    /// All nodes that had to stop have ended, and the new file takes effect now.
+    /// All nodes that had to stop have ended, and the new topology file takes effect now.
     case switchedOver
     /// No process is left, and none will be started.
     case finished(Outcome)
@@ -140,7 +141,7 @@ package struct TopologyLifecycle: Sendable {
   var stopFailures: [(node: String, reason: String)] = []
   /// The number of changes that were completed or given up.
   package internal(set) var endedChangeCount = 0
-  /// Why the last change was given up; `nil` if it has taken effect.
+  /// The reason why the last change was given up; `nil` if it has taken effect.
   package internal(set) var changeProblem: String?
   /// The nodes that did not stop gracefully during the last change.
   package internal(set) var changeFailures: [(node: String, reason: String)] = []
@@ -172,7 +173,7 @@ package struct TopologyLifecycle: Sendable {
   /// Returns the lifecycle of a node, for reading.
   package subscript(name: String) -> NodeLifecycle? { nodes[name] }
 
-  /// When the next `tick` must be handled; `nil` if there is no deadline.
+  /// The instant at which the next `tick` must be handled; `nil` if there is no deadline.
   package var nextDeadline: Instant? { nodes.values.compactMap(\.nextDeadline).min() }
 }
 
@@ -208,7 +209,7 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   }
 
   case starting(nodes: Int)
-  /// The topology is applying a new file.
+  /// A new topology file is being applied.
   case changing
   /// States were deleted, or instances were moved among shards.
   case moved(String)
@@ -270,8 +271,8 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Returns the state of a dependency for which a node still waits; `nil` if the node does not
-  /// wait for a state of the dependency.
+  /// Returns the state that a dependency must still enter before a node runs; `nil` if the node
+  /// does not wait for a state of this dependency.
   func unmetState(_ dependency: NodeDependency, of name: String) -> StateCondition? {
     metConditions[name]?.contains(dependency) == true ? nil : dependency.state
   }
@@ -330,7 +331,8 @@ extension TopologyLifecycle {
     embeddedNodes(of: name).contains { nodes[$0]?.state.hasProcess == true }
   }
 
-  /// Holds a stop or restart of a carrier node until its embedded coordinators have ended.
+  /// Holds back a request to stop or restart a carrier node until its embedded coordinators have
+  /// ended.
   /// - Returns: Whether the input was held, or has changed an input that is already held.
   mutating func holdBack(
     _ input: NodeLifecycle.Input, from name: String, at now: Instant,

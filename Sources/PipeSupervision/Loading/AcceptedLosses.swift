@@ -63,7 +63,7 @@ struct AcceptedLosses: Sendable {
     }
   }
 
-  /// Deletes the states. Precondition: no process of the nodes runs.
+  /// Deletes the states whose loss was accepted. Precondition: no process of their nodes runs.
   /// - Parameter note: Called with a line of text for each node.
   func run(note: (String) -> Void) throws {
     for node in nodes {

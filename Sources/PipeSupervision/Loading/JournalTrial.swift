@@ -123,7 +123,7 @@ package struct JournalTrial: Sendable {
     }
   }
 
-  // MARK: Programs
+  // MARK: Running the programs
 
   private func perform(_ run: Run, _ report: inout Report) {
     var skipped: [StoredValueID] = []

@@ -7,7 +7,7 @@ import PipeWire
 /// A topology that was read from its file and checked against its programs, and is ready to be
 /// launched.
 package struct LoadedTopology {
-  /// The path of the file, as the user gave it.
+  /// The path of the topology file, as the user gave it.
   let file: String
   package private(set) var topology: Topology
   /// The path of each program, by its name in the file.
@@ -19,10 +19,10 @@ package struct LoadedTopology {
   /// The composites, grouped into conflict classes with one coordinator each.
   package let conflictClasses: [ConflictClassPlan]
   package internal(set) var warnings: [Diagnostic]
-  /// The program of each node that still runs after its orchestrator was killed, by node. These nodes keep their
-  /// programs.
+  /// For each node whose process has outlived a killed orchestrator, by name: the program of the
+  /// process. These nodes keep their programs.
   package var pinnedPrograms: [String: PinnedProgram] = [:]
-  /// The warnings that the file declares as expected.
+  /// The warnings that the topology file declares as expected.
   package let silencedWarnings: [Diagnostic]
   /// The placement of the nodes; `nil` if the nodes run on one host.
   package let deployment: Deployment?
@@ -40,7 +40,8 @@ package struct LoadedTopology {
     return changed
   }
 
-  /// Reads and checks a file. Runs the programs in it, but only with `describe`.
+  /// Reads and checks a topology file. Runs the programs that the file names, but only with
+  /// `describe`.
   /// - Parameters:
   ///   - name: A name that replaces the name in the file.
   ///   - variables: The values for `${NAME}` in the file. These values take precedence over the

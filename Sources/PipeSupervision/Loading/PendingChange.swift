@@ -2,7 +2,7 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// A launch plan for a new file, with the changes that the plan makes.
+/// A launch plan for a new topology file, with the changes that the plan makes.
 struct PendingPlan {
   let number: UInt64
   let plan: LaunchPlan
@@ -11,22 +11,22 @@ struct PendingPlan {
   let moves: ShardMoves
   /// The states that the plan loses.
   var losses: AcceptedLosses
-  /// The node after which the upgrades of programs pause; `nil` if they do not pause.
+  /// The node after whose upgrade the program upgrades pause; `nil` if they do not pause.
   var pauseNode: String?
   /// The nodes whose processes are replaced after the plan has taken effect, one by one.
   var upgraded: Set<String> = []
 }
 
-/// The progress of applying a new file. First, the orchestrator loads the file and shows its
-/// changes to a client. Then the client requests to apply the file. The file takes effect once all
-/// nodes that the change stops have ended.
+/// The progress of applying a new topology file. First, the orchestrator loads the file and shows
+/// its changes to a client. Then the client requests to apply the file. The file takes effect once
+/// all nodes that the change stops have ended.
 struct PendingChange {
   private var shownPlan: PendingPlan?
   private var requestedPlan: PendingPlan?
   private var isLoading = false
   private var lastNumber: UInt64 = 0
 
-  /// Begins to load a new file.
+  /// Begins to load a new topology file.
   /// - Returns: `false` if another file is being loaded, since only one file can be loaded at a
   ///   time.
   mutating func beginLoading() -> Bool {
@@ -82,7 +82,7 @@ struct PendingChange {
 }
 
 extension LoadedTopology {
-  /// Reads and checks the files of a change.
+  /// Reads and checks the topology file and the deployment file of a requested change.
   /// - Parameters:
   ///   - name: A name that replaces the name in the file.
   ///   - deployment: The path of the deployment file; `nil` if all nodes run on one host.
@@ -109,7 +109,8 @@ extension LoadedTopology {
 }
 
 extension TopologyChange {
-  /// A node that has been started, or a node in a topology file.
+  /// The properties of a node that a change compares. The node has been started, or is in a new
+  /// topology file.
   package struct Subject: Hashable, Sendable {
     package var member: TopologyLifecycle.Member
     package var launch: ProcessRecord.Launch
@@ -132,7 +133,7 @@ extension TopologyChange {
     }
   }
 
-  /// Compares the present nodes with the nodes of a new file.
+  /// Compares the present nodes with the nodes of a new topology file.
   /// - Parameter states: The lifecycle states of the present nodes.
   package init(
     from present: [Subject], to wanted: [Subject], states: [String: NodeLifecycle.State]

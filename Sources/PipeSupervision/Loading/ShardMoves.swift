@@ -15,7 +15,7 @@ package struct ShardMoves {
     self.plan = plan
   }
 
-  /// Moves the instances of all nodes whose journals do not fit the number of their shards.
+  /// Moves the instances of all nodes whose journals were written for another number of shards.
   /// Precondition: no process of these nodes or of their senders runs.
   /// - Parameter note: Called with a line of text for each moved node.
   /// - Throws: ``JournalError``, ``ShardMoveError`` or ``ShardPlaceError``.
@@ -32,9 +32,9 @@ package struct ShardMoves {
     }
   }
 
-  /// Returns the topology with the number of shards for which the journals of a node were written,
-  /// and that number. Returns `nil` if the node has no journals, if they were written for different
-  /// numbers, or if the number has not changed.
+  /// Returns the former number of a node's shards, for which the journals were written, and the
+  /// topology with the former number. Returns `nil` if the node has no journals, if the journals
+  /// were written for different numbers of shards, or if the number has not changed.
   package func topologyWithFormerShards(of name: String) throws -> (
     topology: LoadedTopology, count: Int
   )? {
@@ -78,8 +78,9 @@ package struct ShardMoves {
       receiversByPipe: receivers)
   }
 
-  /// Returns the ends of a pipe for each combination of these numbers of shards, by the names of
-  /// the sending processes.
+  /// Returns the pipes that connect the shards of a pipe's sender with the shards of its receiver,
+  /// by the names of the sending processes. The result covers every combination of the given shard
+  /// counts.
   private func ends(
     of pipe: PipeSpecification, senders: Set<Int>, receivers: Set<Int>
   ) -> [String: [ShardMove.PipeEnd]] {
@@ -105,10 +106,10 @@ package struct ShardMoves {
     return found
   }
 
-  // MARK: Journals
+  // MARK: Processes with journals
 
   /// Returns the numbers of shards for which the journals of a node were written: several after an
-  /// interrupted move. Returns the number in the file if there are no journals.
+  /// interrupted move. Returns the number in the topology file if there are no journals.
   private func shardCounts(of name: String) throws -> Set<Int> {
     guard let node = loaded.topology.node(name) else { return [1] }
     return try shardCounts(of: node)
@@ -122,7 +123,7 @@ package struct ShardMoves {
     return counts.isEmpty ? [node.shards] : Set(counts)
   }
 
-  /// Returns the processes of a node that have journals.
+  /// Returns those processes of a node for which a journal exists, including former shards.
   private func recordedProcesses(_ node: NodeSpecification) -> [ShardMove.Process] {
     guard let first = plan.processes(of: [node.name]).first,
       let path = plan[first]?.information.journal

@@ -51,7 +51,8 @@ package struct UpgradeRecord: Codable, Hashable, Sendable {
   package static func rollBack(in directories: RuntimeDirectories) throws -> String? {
     guard let record = read(in: directories) else { return nil }
     let copy = copy(in: directories)
-    // Without a complete copy, the new program has not started.
+    // If there is no complete copy, the new program was never started, and the journals need no
+    // restoring.
     if copy.exists { try copy.restore(record.journals) }
     Failpoint.hit(.upgradeRestored)
     end(in: directories)

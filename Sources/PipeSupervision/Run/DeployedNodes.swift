@@ -146,7 +146,7 @@ final class DeployedNodes {
     return former.endpoints == nil ? [] : notices(around: node)
   }
 
-  // MARK: Endpoints
+  // MARK: Endpoints of processes
 
   /// Stores the endpoints that a process has sent with its hello. If the process repeats its hello,
   /// the last peer list may have been lost, and is sent again.
@@ -173,10 +173,10 @@ final class DeployedNodes {
     return PeerEndpoint(endpoints.feed, key: member.key, own: clientKeyPair)
   }
 
-  // MARK: Announcements
+  // MARK: Announcing peer lists
 
-  /// Applies the nodes of a new file. Precondition: nodes that are replaced have no process.
-  /// - Returns: The peer lists to send to the nodes that continue.
+  /// Applies the nodes of a new topology file. Precondition: the replaced nodes have no processes.
+  /// - Returns: The peer lists to send to the nodes that continue to run.
   func switchOver(to nodes: [LaunchPlan.Node]) -> [Notice] {
     peerLists = Self.peerLists(of: nodes)
     return admittedProcesses.keys.sorted().compactMap(notice)

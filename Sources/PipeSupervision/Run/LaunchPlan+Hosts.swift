@@ -3,8 +3,8 @@ import PipeTopology
 import PipeWire
 
 extension LaunchPlan {
-  /// Prepares the nodes for other hosts. The endpoints of the nodes stay empty, since the processes
-  /// report their own endpoints.
+  /// Assigns the nodes to the places and hosts of a deployment. The endpoints of the nodes stay
+  /// empty, since the processes report their own endpoints.
   mutating func place(by deployment: Deployment, of topology: Topology) {
     for index in nodes.indices {
       // An embedded coordinator runs on the host of its carrier node.
@@ -85,9 +85,9 @@ extension LaunchPlan {
     }
   }
 
-  /// Returns a node, and the host on which a killed orchestrator has started the node, if the node
-  /// must not run on this host now. Returns `nil` if there is no such node. The process may still
-  /// be running on the host.
+  /// Returns a node that a killed orchestrator has started on a host on which the node must not run
+  /// now, and that host. The process may still be running there. Returns `nil` if there is no such
+  /// node.
   package func misplacedNode(among records: [ProcessRecord]) -> (node: String, host: String)? {
     formerHosts(records).first {
       hosts?.host(of: $0.node) != nil && hosts?.mayRun($0.node, on: $0.host) != true

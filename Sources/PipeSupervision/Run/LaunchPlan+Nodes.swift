@@ -133,14 +133,15 @@ extension ConflictClassPlan {
   /// The maximum number of step reports that are in flight from a node to its coordinator.
   fileprivate static let stepCapacity = 1024
 
-  /// Returns the components of all composites with outgoing pipes, sorted by name.
+  /// Returns the components of all composites that have outgoing pipes. The components are sorted
+  /// by name.
   fileprivate func reportingNodes(in topology: Topology) -> [String] {
     let senders = Set(topology.pipes.map(\.sender))
     return Set(composites.filter { senders.contains($0.name) }.flatMap(\.nodes)).sorted()
   }
 
   /// Returns the name of the pipe for the step reports of a node. The name contains spaces, so it
-  /// differs from the names of all pipes in the file.
+  /// differs from the names of all pipes in the topology file.
   fileprivate func pipe(ofStepsOf node: String) -> String { "steps of \(node) to \(name)" }
 }
 
@@ -157,7 +158,7 @@ extension NodeConfiguration.Out {
       isDurable: loaded.topology.durability(of: node) != .volatile)
   }
 
-  /// Creates a pipe of the file.
+  /// Creates a pipe that the topology file declares.
   /// - Parameter receiver: The process that receives the events.
   init(
     _ pipe: PipeSpecification, to receiver: String, at endpoint: String, of loaded: LoadedTopology
@@ -210,7 +211,7 @@ extension NodeInformation {
       journal: durability == .volatile ? nil : directories.journal(of: name))
   }
 
-  /// Returns the row of a coordinator's composite in a directory.
+  /// Returns the row of a coordinator's composite in the topology directory.
   func row(of composite: CompositePlan) -> NodeInformation {
     var row = self
     row.name = composite.name

@@ -4,7 +4,7 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The plan for starting and connecting each node of a checked topology. Without side effects.
+/// The plan for starting and connecting each node of a checked topology.
 package struct LaunchPlan {
   /// The plan of one process.
   package struct Node {

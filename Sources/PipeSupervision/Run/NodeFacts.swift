@@ -32,7 +32,7 @@ struct NodeFacts {
 
   init(description: MachineDescription?) { self.description = description }
 
-  /// When the process started, as a time of day, according to the present setting of the clock.
+  /// The time of day at which the process started, according to the present setting of the clock.
   /// Unit: nanoseconds since 1970.
   var startedAt: Int64? { startInstant?.timeOfDay(asOf: BootClock.now) }
 
@@ -126,7 +126,7 @@ struct NodeFacts {
     return known == description
   }
 
-  /// Records the description of the node's machine from a new file.
+  /// Records the description of the node's machine according to a new topology file.
   mutating func take(changed description: MachineDescription?, isReplaced: Bool) {
     if isReplaced {
       launch = nil

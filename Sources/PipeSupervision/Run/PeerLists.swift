@@ -1,7 +1,7 @@
 import PipeWire
 
-/// The peers of each process of a deployed topology, and the routing ids that these peers use.
-/// Without side effects. Created from the launch plan.
+/// The peers of each process of a deployed topology, and the routing ids that these peers use. This
+/// value is derived from the launch plan, and its functions have no side effects.
 package struct PeerLists: Sendable {
   /// The part of the launch plan that concerns one node's peers.
   package struct NodePlan: Sendable {
@@ -83,7 +83,8 @@ package struct PeerLists: Sendable {
   }
 }
 
-/// The last peer list that was sent to each process of a deployed topology. Without side effects.
+/// The last peer list that was sent to each process of a deployed topology. The functions have no
+/// side effects: the caller sends the peer lists.
 ///
 /// If a connection breaks, a frame with a peer list may be lost. So each status of a node contains
 /// the number of the node's peer list. If this is not the number of the last list that was sent to

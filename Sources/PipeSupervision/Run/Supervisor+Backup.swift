@@ -138,7 +138,8 @@ extension Supervisor {
     }
   }
 
-  /// Runs a step of a backup on another thread. Then calls `next` with the result on this thread.
+  /// Runs a step of a backup on another thread. Then calls `next` with the result on the
+  /// supervisor's thread.
   private func on<Value: Sendable>(
     _ thread: LoopThread, _ job: LoopOwned<BackupJob>,
     _ step: @escaping @Sendable (BackupJob) throws(BackupError) -> Value,

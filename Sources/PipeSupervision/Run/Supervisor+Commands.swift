@@ -118,7 +118,7 @@ extension Supervisor {
     control.answer(.done, to: requester)
   }
 
-  // MARK: Nodes
+  // MARK: Commands for nodes
 
   /// Passes an input to nodes. Answers when all nodes have reached the requested state, or one node
   /// has failed.
@@ -177,9 +177,9 @@ extension Supervisor {
     }
   }
 
-  // MARK: A new file
+  // MARK: Loading and applying a topology file
 
-  /// Loads a file, which takes seconds, and answers with the changes that the file makes.
+  /// Loads a topology file, which takes seconds, and answers with the changes that the file makes.
   private func load(_ request: ChangeRequest, for requester: Requester) {
     if let obstacle = deploymentBlocker(to: request) { return refuse(obstacle, to: requester) }
     guard checkMayChange(for: requester) else { return }
@@ -201,8 +201,8 @@ extension Supervisor {
     }
   }
 
-  /// Returns the reason why this run, with its deployment, cannot apply a file; `nil` if there is
-  /// none.
+  /// Returns the reason why this run, with its deployment, cannot apply a topology file; `nil` if
+  /// there is none.
   private func deploymentBlocker(to request: ChangeRequest) -> String? {
     let advice =
       "run 'orchestrator down -p \(plan.topology)', and then 'orchestrator up FILE --deployment "
@@ -298,8 +298,8 @@ extension Supervisor {
     }
   }
 
-  /// Answers with the changes that a file makes, or with the reason why the file cannot be applied
-  /// now.
+  /// Answers with the changes that a topology file makes, or with the reason why the file cannot be
+  /// applied now.
   /// - Parameter report: The findings in the journals.
   private func answer(
     _ step: PendingPlan, _ warnings: [Diagnostic], _ obstacle: String?,
@@ -332,8 +332,8 @@ extension Supervisor {
       + "loss, as in '--accept-loss \(name)'"
   }
 
-  /// Returns the reason why the file cannot be applied now, according to the last statuses of the
-  /// nodes; `nil` if there is none.
+  /// Returns the reason why the topology file with the plan `next` cannot be applied now, according
+  /// to the last statuses of the nodes; `nil` if there is none.
   private func coordinatorBlocker(to next: LaunchPlan) -> String? {
     plan.coordinatorBlocker(to: next) { node, pipe in
       let out = facts[node.name]?.status?.outs.first { $0.name == pipe }

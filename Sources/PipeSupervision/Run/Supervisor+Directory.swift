@@ -3,10 +3,10 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The directory of the topology, which clients request.
+/// The topology directory, which clients request.
 extension Supervisor {
-  /// The maximum wait for the statuses of nodes. Then the directory is sent without the missing
-  /// statuses.
+  /// The maximum wait for the statuses of nodes. After this time, the topology directory is sent
+  /// without the missing statuses.
   private static let surveyTimeout: Duration = .milliseconds(300)
   /// The maximum wait for the statuses of nodes that are computing or waiting for a processor.
   private static let busyTimeout: Duration = .seconds(2)
@@ -60,7 +60,7 @@ extension Supervisor {
     if let next = survey.beginNextRound(nodes: runningNodes) { begin(survey: next) }
   }
 
-  /// Returns the directory with the data that is known now.
+  /// Returns the topology directory with the data that is known now.
   package func directory() -> TopologyDirectory {
     let nodes = plan.nodes.flatMap(directoryRows)
     return TopologyDirectory(
@@ -120,8 +120,8 @@ extension Supervisor {
   }
 }
 
-/// The rounds in which the orchestrator asks all nodes for their statuses, so that a directory
-/// contains current values.
+/// The rounds in which the orchestrator asks all nodes for their statuses, so that the topology
+/// directory contains current values.
 struct StatusSurvey {
   private struct Round {
     let number: UInt64
@@ -153,13 +153,14 @@ struct StatusSurvey {
     return round?.missingNodes.isEmpty == true
   }
 
-  /// Returns the nodes that have not replied in a round. There are none if the round has ended.
+  /// Returns the nodes that have not replied in a round. Returns an empty set if the round has
+  /// ended.
   func missingNodes(in number: UInt64) -> Set<String> {
     round.flatMap { $0.number == number ? $0.missingNodes : nil } ?? []
   }
 
   /// Ends a round, even if replies are missing.
-  /// - Returns: The clients to answer. There are none if the round had already ended.
+  /// - Returns: The clients to answer; an empty array if the round had already ended.
   mutating func end(_ number: UInt64) -> [Requester] {
     guard let round, round.number == number else { return [] }
     self.round = nil

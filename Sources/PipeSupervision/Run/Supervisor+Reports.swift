@@ -9,7 +9,7 @@ extension Supervisor {
   /// The interval at which a greeting is repeated while the node is not connected. The node
   /// reconnects by itself.
   private static let greetingInterval: Duration = .milliseconds(20)
-  /// The maximum wait for an answer. Then the greeting counts as lost.
+  /// The maximum wait for the answer to a greeting. After this time, the greeting counts as lost.
   private static let answerTimeout: Duration = .seconds(1)
 
   /// Reads the frames that have arrived from nodes and clients.
@@ -127,7 +127,7 @@ extension Supervisor {
     }
   }
 
-  // MARK: Adoption
+  // MARK: Adoption of processes
 
   /// Adopts the process of a node, and asks the process for its state.
   func adopt(_ name: String) {

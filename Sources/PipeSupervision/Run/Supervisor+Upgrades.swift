@@ -7,7 +7,7 @@ import PipeWire
 
 /// The progress of moving nodes to new programs, one node after the other.
 struct ProgramUpgrades {
-  /// The step of a single node.
+  /// The upgrade of a single node.
   struct Step {
     enum Phase {
       /// The node stops, its journal is copied, and it starts with the new program.
@@ -33,9 +33,10 @@ struct ProgramUpgrades {
   var step: Step?
   /// The answer to the client; `nil` while nodes are being moved.
   private(set) var answer: ControlAnswer?
-  /// Returns the answer about the other changes of the file, which come first.
+  /// Returns the answer about the other changes of the topology file, which are applied before the
+  /// upgrades; `nil` while the outcome is not known.
   let otherChanges: WaitingClients.Condition
-  /// Whether the other changes are complete.
+  /// Whether the upgrades have begun: the other changes of the topology file are complete.
   var isUnderway = false
 
   init(
@@ -65,9 +66,9 @@ extension Supervisor {
   /// Whether nodes are being moved to new programs.
   var isUpgrading: Bool { upgrades != nil && upgrades?.answer == nil }
 
-  /// Returns the nodes that a plan changes only by a new program, in the order of their upgrades. A
-  /// node is upgraded after the nodes that it depends on and, where possible, after the receivers
-  /// of its events. Then no receiver gets events of a later version.
+  /// Returns the nodes for which a new program is the only change in a plan, in the order of their
+  /// upgrades. A node is upgraded after the nodes that it depends on and, where possible, after the
+  /// receivers of its events. Then no receiver gets events of a later version.
   ///
   /// A carrier node is not upgraded in this way: its coordinators may take steps before the carrier
   /// node is ready.

@@ -24,7 +24,8 @@ package final class Supervisor {
     func warning(_ text: String)
     /// Called periodically if ``Supervisor/sample(every:)`` was called.
     func refresh(_ directory: TopologyDirectory)
-    /// Called when a new file takes effect, with the retention of the orchestrator's own log.
+    /// Called when a new topology file takes effect, with the retention of the orchestrator's own
+    /// log.
     func applyLogRetention(_ retention: LogRetention)
   }
 
@@ -62,7 +63,7 @@ package final class Supervisor {
   var pendingChange = PendingChange()
   /// The nodes that are being moved to new programs; `nil` if there was no such change.
   var upgrades: ProgramUpgrades?
-  /// The thread on which files are loaded while the loop continues.
+  /// The thread on which topology files are loaded while the loop continues.
   private(set) lazy var loader = LoopThread { _ in }
   /// The thread on which the journals are opened and read for a backup.
   private(set) lazy var archivist = LoopThread { _ in }
@@ -105,7 +106,7 @@ package final class Supervisor {
   /// is started.
   private var incarnationError: (any Error)?
   private var deadlineTimer: TimerQueue.ID?
-  /// When the next heartbeat of the nodes is due.
+  /// The instant at which the next heartbeat of the nodes is due.
   var pingDue = ContinuousClock.now
   private var outcome: TopologyLifecycle.Outcome?
   package private(set) var isStopping = false
@@ -189,7 +190,7 @@ package final class Supervisor {
     handle(input)
   }
 
-  // MARK: The state machine
+  // MARK: The topology's state machine
 
   func handle(_ input: TopologyLifecycle.Input) {
     // All actions of an input are performed before the inputs that result from them are handled.

@@ -108,7 +108,7 @@ final class SlurmEngine: ProcessEngine {
     self.steps = steps
   }
 
-  // MARK: The start
+  // MARK: Starting processes
 
   func canStart(_ name: String, incarnation: Int) -> Bool {
     _ = relocate(name)
@@ -166,7 +166,7 @@ final class SlurmEngine: ProcessEngine {
     if child.reportDescriptor < 0 { handle.unwatch() }
   }
 
-  // MARK: Adoption
+  // MARK: Adoption of processes
 
   func adopt(_ record: ProcessRecord, _ survivor: AdoptedProcess?) {
     guard let survivor, let recorded = record.step else { return }

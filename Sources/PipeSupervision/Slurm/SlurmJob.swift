@@ -46,7 +46,7 @@ package struct SlurmJob: Hashable, Sendable {
   }
 
   /// Checks that the job includes the hosts of a deployment.
-  /// - Returns: An error for each missing host, in the order of the file.
+  /// - Returns: An error for each missing host, in the order of the deployment file.
   package func check(_ examined: DeploymentFile.Examination) -> [Diagnostic] {
     let known = addresses.keys.sorted()
     var diagnostics: [Diagnostic] = []

@@ -35,7 +35,7 @@ final class SlurmSteps {
     calls = ChildCalls(loop)
   }
 
-  // MARK: Processes
+  // MARK: Processes on hosts of the job
 
   /// Returns the step of a node's process.
   func step(of node: String, incarnation: UInt64, on host: String) -> SlurmStep {
@@ -101,7 +101,7 @@ final class SlurmSteps {
     }
   }
 
-  // MARK: Hosts
+  // MARK: Hosts that the job has lost
 
   /// Requests an additional job for the host of a step. Call this if Slurm has removed, or may have
   /// removed, the host from the step's job.
@@ -142,7 +142,7 @@ final class SlurmSteps {
 
   private var replacementJobName: String { "piperuntime-\(job.id)" }
 
-  // MARK: The end
+  // MARK: Cleanup of Slurm commands and jobs
 
   /// Reaps the Slurm commands that have ended.
   func reap() { calls.reap() }
@@ -200,7 +200,7 @@ package struct SrunReport: Hashable, Sendable {
 
   package init() {}
 
-  /// Reads a line of the output of the `srun` or of its process.
+  /// Reads a line that the `srun` or its process has written.
   package mutating func take(_ line: String) {
     guard line.hasPrefix(Self.errorPrefix) else { return }
     let text = line.dropFirst(Self.errorPrefix.count)

@@ -1,7 +1,7 @@
 import Glibc
 import PipeSupport
 
-/// The declaration of the command line of a program, or of one verb of the program. The help, the
+/// The declaration of a command line: of a program without verbs, or of one verb. The help, the
 /// shell completion and the argument parser are derived from the declaration.
 package struct CommandDescription: Sendable {
   package struct Example: Hashable, Sendable {
@@ -55,7 +55,7 @@ package struct CommandDescription: Sendable {
   }
 }
 
-/// Formats the help pages.
+/// Formats the help pages of a program's commands.
 package struct HelpText {
   /// Adds the style of a heading, such as bold, to a text.
   package let styleHeading: @Sendable (String) -> String

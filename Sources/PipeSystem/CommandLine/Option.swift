@@ -45,7 +45,7 @@ package enum ValueKind: Hashable, Sendable {
 }
 
 extension ValueKind {
-  /// Returns `nil` if the value is valid; otherwise, a description of the expected value.
+  /// Returns a description of the expected value if the value is invalid; otherwise `nil`.
   package func problem(with value: String) -> String? {
     switch self {
     case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "must not be empty" : nil

@@ -184,7 +184,7 @@ public enum DeploymentFile {
     try requireValid(examine(text: Array(text), file: file, variables: variables))
   }
 
-  /// The readable part of a file, and its diagnostics.
+  /// The readable part of a file, and the diagnostics of the file.
   package struct Examination: Sendable {
     package var deployment: Deployment
     package var source: SourceMap

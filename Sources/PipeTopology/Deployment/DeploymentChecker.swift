@@ -121,7 +121,7 @@ package struct PlacementChecker: DiagnosticCollector {
     )
   }
 
-  // MARK: Moving
+  // MARK: Nodes that can move to another host
 
   /// Checks that a node can move to another host, and that its journals are available there.
   private mutating func checkMove(of node: NodeSpecification) {

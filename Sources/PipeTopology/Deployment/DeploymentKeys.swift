@@ -4,7 +4,7 @@ import PipeSystem
 
 /// The declarations of the keys in deployment files.
 package enum DeploymentKeys {
-  /// The lines of the tables in docs/DEPLOYMENT.md, each table with its heading.
+  /// The tables in docs/DEPLOYMENT.md: for each table, its heading and its lines of text.
   package static let documentationTables = [
     ("Top level", topLevel.tableLines), ("A place", place.tableLines),
   ]

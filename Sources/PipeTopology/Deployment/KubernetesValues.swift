@@ -1,7 +1,8 @@
 import PipeMachines
 import PipeSupport
 
-// The values of a deployment for Kubernetes, with the syntax checks of the Kubernetes API.
+// The types of the values in a deployment for Kubernetes, with the syntax checks of the Kubernetes
+// API.
 
 extension TopologyValueType<String> {
   /// The type of a container image's name.

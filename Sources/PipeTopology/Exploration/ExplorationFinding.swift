@@ -33,7 +33,8 @@ package struct ExplorationFinding: Sendable {
     case crash(node: String, event: JSONValue?, state: JSONValue, exitDescription: String)
     /// A node took different steps for the same event in the same state.
     case impure(node: String, event: JSONValue, state: JSONValue, answers: [String])
-    /// Two states that a `fold` of the `explore` section merges behave differently.
+    /// Two states behave differently, although a `fold` of the `explore` section merges these
+    /// states.
     case brokenFold(
       node: String, field: String, modulo: Int, event: JSONValue?, states: [JSONValue])
     /// A program sends an invalid answer.

@@ -8,8 +8,8 @@ package struct ExplorationSettings: Sendable {
   /// The memory limit. Unit: bytes.
   package var memoryLimit = 1 << 30
   package var threadCount = 2
-  /// The names of the properties to check. If empty, the search checks all properties and finds all
-  /// other kinds of findings.
+  /// The names of the properties to check. If empty, the search checks all properties, and reports
+  /// findings of all other kinds as well.
   package var properties: [String] = []
   /// Whether a search that checks only properties continues after the first violation.
   package var continuesAfterViolation = false
@@ -70,7 +70,8 @@ package struct ExplorationReport: Sendable {
 }
 
 extension ExplorationReport {
-  /// Adds the findings of another search of the same topology that this report does not contain.
+  /// Adds findings from the report of another search of the same topology. Omits findings that this
+  /// report already contains.
   ///
   /// The other search used higher pipe capacities and ended at a limit. Its findings are certain,
   /// although the search is incomplete.

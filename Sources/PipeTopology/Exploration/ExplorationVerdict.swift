@@ -52,7 +52,7 @@ package enum ExplorationRemark: Hashable, Sendable {
     case notEvaluated(node: String, event: JSONValue, because: String)
   }
 
-  /// How many of the states that a fold merges were compared. Merged states must behave alike.
+  /// How completely the merged states of a fold were compared. Merged states must behave alike.
   package enum FoldComparison: Hashable, Sendable {
     /// All merged states were compared, so the fold is proved to be correct.
     case all(Int)
@@ -86,11 +86,11 @@ package enum ExplorationRemark: Hashable, Sendable {
   /// send events into the full pipe.
   case fullWhileLocked(pipe: String)
   case folded(node: String, field: String, modulo: Int, FoldComparison)
-  /// The search covers only the instances of a node that have these keys.
+  /// The search covers only some instances of a node: the instances with these keys.
   /// - Parameter keep: How long an instance is kept after it has ended; `nil` if instances never
   ///   end.
   case instances(node: String, keys: [String], keep: Duration?)
-  /// The search assumed that an effect of an instance gives only events with the key of this
+  /// The search assumed that an effect of an instance emits only events with the key of this
   /// instance.
   case effectKeys(node: String, field: String)
   /// A node took different steps for the same event in the same state, and the search followed only

@@ -38,7 +38,7 @@ package struct ScenarioStep: Hashable, Sendable {
     case sends(node: String, event: JSONValue, into: String)
     /// Ends an effect or a feedback of a node without an event.
     case ends(node: String, effect: String)
-    /// Fires the timer of a node's state that is due first.
+    /// Fires the timer that is due first in a node's state.
     /// - Parameter after: The expected duration of the timer, such as `30 s`; `nil` if any duration
     ///   is expected.
     case fires(node: String, after: String?)

@@ -4,7 +4,7 @@ import PipeWire
 
 /// The declarations of the keys in scenario files.
 package enum ScenarioKeys {
-  /// The lines of the tables in docs/EXPLORE.md, each table with its heading.
+  /// The tables in docs/EXPLORE.md: for each table, its heading and its lines of text.
   package static let documentationTables = [
     ("A scenario", topLevel.tableLines), ("A step", step.tableLines),
   ]

@@ -38,7 +38,7 @@ extension TopologyChecker {
     }
   }
 
-  // MARK: Events
+  // MARK: Checks of events
 
   /// Returns the events that a node or a composite accepts; `nil` if they are unknown.
   ///
@@ -142,10 +142,10 @@ extension TopologyChecker {
         + list)
   }
 
-  // MARK: States
+  // MARK: Checks of outputs and states
 
-  /// Checks that a machine has the output. Names of feedbacks are not checked, since a feedback
-  /// belongs to a state.
+  /// Checks that a node's machine has an output with this name. Names of feedbacks are not checked,
+  /// since a feedback belongs to a state.
   private mutating func checkOutput(_ name: String, of node: String, at path: [String]) {
     guard let machine = topology.node(node).flatMap(machine(of:)) else { return }
     let outputs = machine.outputs.map(\.name)
@@ -198,7 +198,8 @@ extension TopologyChecker {
     }
   }
 
-  /// Checks that a node or a projection has the state. Otherwise the condition could never hold.
+  /// Checks that a node or a projection has the state that a condition names. Otherwise, the
+  /// condition could never hold.
   private mutating func checkCase(
     _ condition: StateCondition, against states: [CaseDescription], holder: String, owner: String,
     at path: [String]

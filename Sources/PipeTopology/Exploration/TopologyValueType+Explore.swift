@@ -24,7 +24,7 @@ struct PropertyEntry: Sendable {
   }
 }
 
-// The values of the `explore` section.
+// The types of the values in the `explore` section.
 extension TopologyValueType {
   /// Returns the type of a mapping that has its own table in the documentation.
   static func section(_ mapping: TopologyMapping<Value>, as name: String) -> Self {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The connections that a gate can shut down: all connections with at least one message from the
-/// peer.
+/// The connections that a gate can shut down: all connections over which the peer has sent at least
+/// one message.
 ///
 /// libzmq cannot disconnect a peer from a bound socket, so the gate shuts down libzmq's descriptor.
 /// libzmq may have closed the descriptor, and a new connection may have the same descriptor now. So

@@ -42,14 +42,14 @@ package final class PeerGate {
     if let member = policy.revoke(key) { connections.cut(of: member) }
   }
 
-  /// Lets only peers that the policy allows connect to the socket. Call this before `bind`.
+  /// Restricts the socket to peers that the policy allows. Call this before `bind`.
   /// - Parameter pair: The socket's key pair. The peers know its public half.
   package func secure(_ socket: Socket, as pair: CurveKeyPair) throws(TransportError) {
     try socket.serveCurve(as: pair, domain: domain)
     socket.gate = self
   }
 
-  // MARK: Handshakes
+  // MARK: Answers to handshakes
 
   func answer(_ request: ZapRequest) -> [[UInt8]] {
     let verdict = request.key.map { policy.verdict(on: $0) } ?? .unknown
@@ -68,7 +68,7 @@ package final class PeerGate {
       PeerRefusal(reason: reason, key: request.key, address: request.address, count: refusedCount))
   }
 
-  // MARK: Messages
+  // MARK: Checks of messages
 
   /// Returns whether a message may be read.
   /// - Parameter name: The message's routing id; `nil` if the socket's type has no routing ids.

@@ -78,7 +78,7 @@ package struct EvaluatorReplayReport: Codable, Hashable, Sendable {
   /// The number of steps that were not compared: the transition is asynchronous, or the state before
   /// the step is unknown.
   package var unverified = 0
-  /// The first differences.
+  /// The first differences, up to ``maximumDifferences``.
   package var differences: [Difference] = []
   /// The number of differences, including differences beyond ``maximumDifferences``.
   package var count = 0
@@ -165,7 +165,7 @@ package enum EvaluatorAnswer: Codable, Hashable, Sendable {
   case refused(reason: Refusal, configuration: EvaluatorConfiguration)
   /// The JSON is not an event of the machine.
   case undecodable(error: String)
-  /// The composite state.
+  /// The state of the composite, as the projection computes it.
   case projected(state: JSONValue)
   /// The evaluator reads this line of a log.
   case replaying(line: Int)
@@ -194,7 +194,7 @@ package struct EvaluatorOpening: Codable, Hashable, Sendable {
   /// An effect or a feedback of the machine.
   package struct EffectSource: Codable, Hashable, Sendable {
     package var name: String
-    /// Whether the effect or feedback may give more than one event.
+    /// Whether the effect or feedback may emit more than one event.
     package var isSequence: Bool
 
     package init(name: String, isSequence: Bool) {

@@ -8,15 +8,16 @@ package enum FeedTopic: Hashable, Sendable {
   /// All states, in order. `true` limits the topic to states that a coordinator has committed,
   /// `false` to all other states.
   case states(areCommitted: Bool?)
-  /// The summaries of the named node; `nil`: of all nodes in the feed.
+  /// The summaries of the named node or, if `nil`, of all nodes in the feed.
   case summaries(of: String?)
-  /// The steps of the named node; `nil`: of all nodes in the feed.
+  /// The steps of the named node or, if `nil`, of all nodes in the feed.
   case steps(of: String?)
-  /// The refused and postponed events of the named node; `nil`: of all nodes in the feed.
+  /// The refused and postponed events of the named node or, if `nil`, of all nodes in the feed.
   case refusals(of: String?)
-  /// The states of the named instance, such as `orders[4711]`; `nil`: of all instances in the feed.
+  /// The states of the named instance, such as `orders[4711]`, or, if `nil`, of all instances in
+  /// the feed.
   case instances(of: String?)
-  /// The events in the named outbound pipe; `nil`: in all outbound pipes of the node.
+  /// The events in the named outbound pipe or, if `nil`, in all outbound pipes of the node.
   case tap(pipe: String?)
 
   /// The flag of a frame whose state a coordinator has committed.

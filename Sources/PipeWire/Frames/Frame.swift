@@ -3,14 +3,14 @@ import PipeMachines
 /// The kinds of frames, grouped by the processes that exchange them. See the table in
 /// `docs/PROTOCOL.md`.
 package enum FrameKind: UInt8, CaseIterable, Sendable {
-  // Pipes: the sender's DEALER and the receiver's inbox.
+  // Frames of pipes, between the sender's DEALER and the receiver's inbox.
   case open = 1
   case events = 2
   case close = 3
   case welcome = 4
   case credit = 5
   case closed = 6
-  // Requests: a client's DEALER and the node's inbox.
+  // Frames of requests, between a client's DEALER and a node's inbox.
   case request = 16
   case reply = 17
   case deadLetter = 18
@@ -18,14 +18,14 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case synchronize = 19
   /// Asks how the receiver would respond to events, without changing its state.
   case explain = 20
-  // Feeds: the node's XPUB. See ``FeedTopic``.
+  // Frames of feeds, which a node publishes on its XPUB. See ``FeedTopic``.
   case state = 32
   case summary = 33
   case step = 34
   case tap = 35
   case refusal = 36
   case instance = 37
-  // Control, node to orchestrator.
+  // Control frames from a node to the orchestrator.
   case hello = 48
   case ready = 49
   case status = 50
@@ -34,7 +34,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case rejected = 52
   /// A node asks to renew its lease.
   case renew = 53
-  // Control, orchestrator to node.
+  // Control frames from the orchestrator to a node.
   case configure = 56
   case start = 57
   case ping = 58
@@ -58,15 +58,15 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case delivered = 88
   case changed = 89
   case join = 90
-  // Control, client to orchestrator and back.
+  // Control frames between a client and the orchestrator.
   case command = 64
   case answer = 65
-  // Agents, to the orchestrator.
+  // Frames from an agent to the orchestrator.
   /// The agent's report that it is alive, with the process that it runs.
   case agent = 96
   /// Lines from the standard output or standard error of the agent's node.
   case output = 97
-  // Agents, from the orchestrator.
+  // Frames from the orchestrator to an agent.
   case launch = 104
   case signal = 105
   /// The state of the agent's node, as an answer to each of the agent's reports.

@@ -67,10 +67,10 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   /// lists the participants of one event. For an event of a nested composite, the vector names that
   /// composite.
   package var vectors: [SyncVector]
-  /// The descriptions of the vectors' events, in the same order.
+  /// The description of each vector's event, in the order of ``vectors``.
   package var events: [CaseDescription]
-  /// The events of the composite's nodes that clients cannot request from the composite, each with
-  /// the reason as a sentence.
+  /// The events that the composite's nodes accept, but that clients cannot request from the
+  /// composite. Each event has the reason as a sentence.
   package var refusalReasonsByEvent: [String: String]
   /// The events in ``refusalReasonsByEvent`` that exactly one node accepts, each with that node. If such an
   /// event is sent to the composite, the node receives it.

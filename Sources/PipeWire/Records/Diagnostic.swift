@@ -231,7 +231,7 @@ public struct TextPosition: Codable, Hashable, Sendable {
 }
 
 extension TextPosition: Comparable {
-  /// Whether the left location comes before the right one in the file.
+  /// Whether the left location comes before the right location in the file.
   public static func < (left: TextPosition, right: TextPosition) -> Bool {
     (left.line, left.column) < (right.line, right.column)
   }

@@ -94,10 +94,11 @@ package struct StoredValueID: Codable, Hashable, Sendable {
   /// The index of the task in the request.
   package var task: Int
   package var kind: Kind
-  /// The version of the node's step; for an event, its number in the pipe; for a dead letter, its
-  /// own number; for a prepared step, the number of its transaction.
+  /// The number that identifies the value: for an event, its number in the pipe; for a dead letter,
+  /// its own number; for a prepared step, the number of its transaction; otherwise the version of
+  /// the node's step.
   package var number: UInt64
-  /// The name of the pipe of an event; `nil` for other values.
+  /// For an event: the name of the event's pipe; `nil` for other values.
   package var pipe: String?
   /// The key of the instance that the value belongs to; `nil` if it belongs to none.
   package var key: String?
@@ -133,7 +134,7 @@ package struct MigrationFailure: Codable, Hashable, Sendable {
   package var node: String
   package var kind: StoredValueID.Kind
   package var number: UInt64
-  /// The name of the pipe of an event; `nil` for other values.
+  /// For an event: the name of the event's pipe; `nil` for other values.
   package var pipe: String?
   /// The node that receives a queued event.
   package var receiver: String?

@@ -26,8 +26,8 @@ package struct LogRequest: Codable, Hashable, Sendable {
     self.isFollowed = isFollowed
   }
 
-  /// Updates the request to continue after a page with these positions. A log that is temporarily
-  /// missing keeps its position.
+  /// Updates the request, so that it continues after a page with these positions. A log that is
+  /// temporarily missing keeps its position.
   package mutating func take(_ new: [LogPosition]) {
     (lines, since) = (nil, nil)
     let nodes = Set(new.map(\.node))
@@ -80,7 +80,7 @@ package struct LogPage: Codable, Hashable, Sendable {
   package var lines: [Line]
   /// The position up to which each existing log was read.
   package var positions: [LogPosition]
-  /// Whether more lines follow that did not fit into the answer.
+  /// Whether further lines did not fit into the answer.
   package var hasMore: Bool
 
   package init(lines: [Line], positions: [LogPosition], hasMore: Bool) {
@@ -93,7 +93,7 @@ package struct LogPage: Codable, Hashable, Sendable {
 /// Some dead letters of a node, oldest first.
 package struct DeadLetterPage: Codable, Hashable, Sendable {
   package var deadLetters: [DeadLetter]
-  /// Whether more dead letters follow that did not fit into the answer.
+  /// Whether further dead letters did not fit into the answer.
   package var hasMore: Bool
   /// The number of refused events that were not stored because there were too many dead letters.
   package var lostCount: UInt64

@@ -8,7 +8,7 @@ package struct NodeArguments: Hashable, Sendable {
     case machine(String, parameters: JSONValue)
     /// A constant state. If a machine is named, the state is checked against the machine's state type.
     case constant(JSONValue, machine: String?)
-    /// A monitor of the nodes in `watch`; `nil`: of all nodes.
+    /// A monitor of the nodes in `watch` or, if `watch` is `nil`, of all nodes.
     case monitor(String, watch: [String]?, parameters: JSONValue = [:])
     /// The coordinator of these composites. The node's configuration contains their plan.
     case composites([String])
@@ -25,8 +25,8 @@ package struct NodeArguments: Hashable, Sendable {
   package var journal: Journal?
   /// The node's keys for connections between hosts; `nil` if all nodes are on one host.
   package var keys: Keys?
-  /// The maximum time that the node may run without contact to its orchestrator; `nil` is no limit.
-  /// For an embedded coordinator, the carrier node enforces the limit.
+  /// The maximum time that the node may run without contact to its orchestrator; `nil` means no
+  /// limit. For an embedded coordinator, the carrier node enforces the limit.
   package var lease: Duration?
   /// The settings of a node with a `key`; `nil` if the node has one machine.
   package var instances: Instances?
@@ -47,7 +47,7 @@ package struct NodeArguments: Hashable, Sendable {
       self.orchestratorKey = orchestratorKey
     }
 
-    /// These keys with `-` as the path, for a process that cannot read the file.
+    /// A copy of the keys with `-` as the path, for a process that cannot read the key file.
     package var inlineKeys: Keys { Keys(path: Self.inlinePath, orchestratorKey: orchestratorKey) }
   }
 
@@ -55,11 +55,11 @@ package struct NodeArguments: Hashable, Sendable {
   package struct Instances: Hashable, Sendable {
     /// The name of the event field that contains the key.
     package var key: String
-    /// The maximum number of instances in memory; `nil` is the default.
+    /// The maximum number of instances in memory; `nil` means the default.
     package var maximumInMemory: Int?
     /// The names of the final states.
     package var finalStates: [String]
-    /// How long an instance is kept after it has ended; `nil` is the default.
+    /// How long an instance is kept after it has ended; `nil` means the default.
     package var retention: Duration?
     /// The shard that the process runs; `nil` if the node has one process.
     package var shard: NodeShard?

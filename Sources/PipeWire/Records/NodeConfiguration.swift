@@ -163,7 +163,7 @@ public enum Durability: String, CaseIterable, Codable, Hashable, Sendable {
 }
 
 extension Durability: Comparable {
-  /// Whether the left durability survives fewer kinds of failures than the right one.
+  /// Whether the left durability survives fewer kinds of failures than the right durability.
   public static func < (left: Durability, right: Durability) -> Bool {
     allCases.firstIndex(of: left)! < allCases.firstIndex(of: right)!
   }

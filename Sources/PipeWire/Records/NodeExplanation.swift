@@ -21,7 +21,7 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
   /// The node's responses, by the names of the events.
   package var events: [String: Evaluation]
   package var hold: Hold?
-  /// The timer of the state that is due first; `nil` if no timer is running.
+  /// The timer that is due first in the state; `nil` if no timer is running.
   package var timer: RunningTimer?
   /// Whether the instance does not exist yet, so that `state` is the initial state; `nil` for a
   /// node with one machine.

@@ -27,8 +27,8 @@ public struct NodeShard: Codable, Hashable, Sendable {
     self.init(of: String(name[..<dot]), index: index, count: count)
   }
 
-  /// Returns the names of the processes of nodes. The name of a node with shards is replaced by the
-  /// names of its shards.
+  /// Returns the process names of nodes. The name of a node with shards is replaced by the names of
+  /// its shards.
   /// - Parameters:
   ///   - names: The names of nodes or processes.
   ///   - known: The names of all processes.

@@ -6,8 +6,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public struct Pipe: Codable, Hashable, Sendable {
     /// The pipe's name.
     public var name: String
-    /// The number of events so far. At the sending end: events queued. At the receiving end: events
-    /// received in order.
+    /// The number of events so far: the queued events at the sending end, or the events received in
+    /// order at the receiving end.
     public var events: UInt64
     /// The number of events that the receiver has applied, as known at this end.
     public var applied: UInt64
@@ -15,9 +15,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var waiting: Int
     /// The maximum number of events in flight.
     public var capacity: Int
-    /// At the sending end: the maximum number of events that were lost with a receiver. Events in
-    /// flight are lost when a receiver without a journal is killed. Acknowledged events are lost
-    /// when a receiver returns with an older journal.
+    /// At the sending end: an upper bound on the number of lost events. Events in flight are lost
+    /// when a receiver without a journal is killed. Acknowledged events are lost when a receiver
+    /// returns with an older journal.
     public var lost: UInt64?
     /// At the sending end: the number of events that could not be encoded, or were too large to send.
     public var unsendable: UInt64?
@@ -118,7 +118,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var invalidFrames: UInt64 = 0
   /// The number of effects in progress.
   public var effects: Int = 0
-  /// The timer of the state that is due first; `nil` if no timer is running. In a node with
+  /// The timer that is due first in the state; `nil` if no timer is running. In a node with
   /// instances, the first timer of all instances.
   public var timer: RunningTimer?
   /// The full outbound pipes, which keep the node from accepting input.
@@ -138,11 +138,11 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// The number of messages for synchronized events, without messages such as `join` that belong to
   /// no single event. `nil` if the node takes no part in synchronized events.
   public var synchronization: Messages?
-  /// The durations of the machine's steps; `nil` if there was no step. Measured for each event of
-  /// an effect, and for the first event of each turn from a pipe or a client. A duration excludes
+  /// The durations of the machine's steps; `nil` if there was no step. Measured for each event from
+  /// an effect and, in each turn, for the first event from a pipe or a client. A duration excludes
   /// writing the journal, and the time that an asynchronous transition waits.
   public var steps: DurationCounts?
-  /// The durations of transactions written to the journal; `nil` if there were none.
+  /// The durations of writing transactions to the journal; `nil` if there were none.
   public var recording: DurationCounts?
 
   package init() {}

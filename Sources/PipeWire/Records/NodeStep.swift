@@ -8,7 +8,7 @@ package struct NodeStep: Codable, Hashable, Sendable {
     /// The id of the stream in which the event has its number. Source: docs/PROTOCOL.md.
     package var stream: UInt64
     package var number: UInt64
-    /// The event; `nil` if the step has received the event, rather than sent it.
+    /// The event, if the step has sent the event; `nil` if the step has received the event.
     package var event: JSONValue?
 
     package init(pipe: String, stream: UInt64, number: UInt64, event: JSONValue? = nil) {

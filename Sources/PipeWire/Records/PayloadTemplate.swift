@@ -91,7 +91,7 @@ package struct PayloadTemplate: Hashable, Sendable {
     return ranges
   }
 
-  // MARK: Parsing
+  // MARK: Parsing the template
 
   private mutating func append(_ json: JSONValue) throws(PayloadTemplateError) {
     switch json {

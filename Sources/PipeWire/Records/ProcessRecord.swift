@@ -98,7 +98,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   /// A difference between a process and the wanted process.
   package enum Difference: Codable, Hashable, Sendable, CustomStringConvertible {
     case program(wanted: String)
-    /// The node should run in the process of the carrier node `wanted`; `nil`: in its own process.
+    /// The node should run in the process of the carrier node `wanted` or, if `wanted` is `nil`, in
+    /// its own process.
     case host(wanted: String?)
     case build
     /// The deployment file gives the node's place another address.

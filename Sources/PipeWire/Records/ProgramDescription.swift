@@ -63,7 +63,7 @@ extension ProgramDescription {
   }
 }
 
-/// A request that a program describe a machine with these parameters.
+/// A request to a program to describe one of its machines, created with the given parameters.
 package struct DescriptionRequest: Hashable, Sendable {
   package var machine: String
   package var parameters: JSONValue

@@ -42,13 +42,13 @@ package struct StepLogHeader: Codable, Hashable, Sendable {
   package var version: UInt64
   /// The state in which the process begins.
   package var begins: JSONValue
-  /// The hash of this state, with 16 hexadecimal digits.
+  /// The hash of the state ``begins``, with 16 hexadecimal digits.
   package var hash: String
   /// The function that hashes the states of the log.
   package var hashing: StateHash
   /// The schema version of the machine.
   package var schema: Int
-  /// Unit: nanoseconds since 1970.
+  /// The time at which the process begins. Unit: nanoseconds since 1970.
   package var time: Int64
 }
 
@@ -61,7 +61,7 @@ package struct StepLogLine: Sendable {
     case refused
     /// An event that the state has ignored.
     case ignored
-    /// Events that the entry into the initial state has sent.
+    /// The events that were sent on entry into the initial state.
     case initialSends
     /// The graceful end of the process.
     case ended
@@ -86,7 +86,7 @@ package struct StepLogLine: Sendable {
   package var step: UInt64 = 0
   /// The node's version after the line.
   package var version: UInt64
-  /// Unit: nanoseconds since 1970.
+  /// The time of the step or event in the line. Unit: nanoseconds since 1970.
   package var time: Int64
   /// The event; `nil` for the step of a timer.
   package var event: Range<Int>?
@@ -94,7 +94,7 @@ package struct StepLogLine: Sendable {
   package var state: Range<Int>?
   /// The hash of the state after the step; `nil` if the state could not be encoded.
   package var hash: UInt64?
-  /// The reason of a refusal.
+  /// The reason for a refusal.
   package var reason: Range<Int>?
   package var source: PipedEvent?
   package var request: RequestKey?

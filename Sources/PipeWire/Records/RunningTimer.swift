@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeSupport
 
-/// The timer of a node's state that is due first.
+/// The timer that is due first in a node's state.
 public struct RunningTimer: Codable, Hashable, Sendable {
   /// The time from the entry into the state to the timer, such as `30 s`.
   public var after: String

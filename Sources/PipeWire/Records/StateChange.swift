@@ -14,8 +14,8 @@ public struct StateChange: Hashable, Sendable {
   public var cause: String
   /// The state as JSON.
   public var state: JSONValue
-  /// The number of states between the last received state and this state that the client has
-  /// missed. A client misses states when it is too slow, or when it requests only the latest state.
+  /// The number of states that the client has missed between the last received state and this
+  /// state. A client misses states when it is too slow, or when it requests only the latest state.
   /// Unit: states.
   public var missedCount: UInt64 = 0
   /// The transactions in doubt: the node, or a node of the composite, is prepared for them and does

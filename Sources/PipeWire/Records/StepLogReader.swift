@@ -63,7 +63,7 @@ package final class StepLogReader {
     UnsafeRawBufferPointer(rebasing: text[range])
   }
 
-  // MARK: Members
+  // MARK: Reading the members of a line
 
   private func malformed(_ problem: String) -> StepLogError {
     .malformed(path, line: lineNumber, problem)

@@ -1,6 +1,6 @@
 /// The changes that a new topology file makes to a running topology, by node.
 package struct TopologyChange: Codable, Hashable, Sendable {
-  /// A changed property of a node that requires no new process.
+  /// A property of a node that can change without a new process.
   package enum Aspect: String, Codable, Hashable, Sendable, CaseIterable {
     case restart = "restart policy"
     case timeouts

@@ -3,7 +3,7 @@ import PipeMachines
 /// A node's report of one step to the coordinator. Nodes of composites with outbound pipes send
 /// step reports.
 package struct StepReport: Hashable, Sendable {
-  /// The cause of the state.
+  /// The cause of the reported state.
   package enum Entry: String, Hashable, Sendable {
     /// A step that has entered a state.
     case step

@@ -407,8 +407,8 @@ package struct RecordedCoordinator: Hashable, Sendable {
   package var name: String
   /// The id of the coordinator's journal.
   package var journal: UInt64
-  /// The last transaction whose step the participant had taken when it recorded this journal.
-  /// Another coordinator may have committed that transaction.
+  /// The last transaction whose step the participant had taken when the participant recorded this
+  /// journal. Another coordinator may have committed that transaction.
   package var lastTransaction: TransactionID
 
   package init(name: String, journal: UInt64, lastTransaction: TransactionID) {
@@ -448,7 +448,7 @@ package struct CoordinatorJournal: Hashable, Sendable {
   package var acknowledged: Set<TransactionID> = []
   /// The highest forgotten transaction.
   package var forgottenThrough = TransactionID.zero
-  /// The highest number of a forgotten request of a client.
+  /// The highest number among the forgotten requests of clients.
   package var highestForgottenRequestNumber: UInt64 = 0
   /// The journal's id; `nil` if the coordinator keeps no journal.
   package var id: UInt64?

@@ -57,7 +57,7 @@ package enum TransactionMode: Hashable, Sendable {
   /// All participants accept the event, or none does. The coordinator tries once.
   case `try`
   /// All participants accept the event, or none does. The coordinator tries again whenever the
-  /// event may have become enabled, for this duration; `nil` is without limit.
+  /// event may have become enabled, for this duration; `nil` means no limit.
   case await(Duration?)
   /// Each participant accepts or refuses the event independently.
   case broadcast
@@ -159,7 +159,7 @@ package enum SynchronizeFlag: UInt8, Sendable {
   /// All participants accept the event, or none does. The coordinator tries once.
   case `try` = 0
   /// All participants accept the event, or none does. The coordinator tries again for `count`
-  /// milliseconds; 0 is without limit.
+  /// milliseconds; 0 means no limit.
   case await = 1
   /// Each participant accepts or refuses the event independently.
   case broadcast = 2

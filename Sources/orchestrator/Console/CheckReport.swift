@@ -58,7 +58,7 @@ struct CheckReport {
     }
   }
 
-  /// Makes the programs of a topology read the journals of its nodes, and returns the findings.
+  /// Tries to read the journals of a topology with the nodes' programs, and returns the findings.
   private static func read(_ loaded: LoadedTopology) -> JournalTrial.Report {
     do {
       let directories = try RuntimeDirectories(topology: loaded.topology.name)

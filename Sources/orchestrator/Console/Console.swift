@@ -132,7 +132,8 @@ package final class Console {
 
   /// Waits until the remaining output is written. Stops waiting if the reader reads nothing for too
   /// long.
-  /// - Parameter patience: How long the reader may read nothing before the wait ends.
+  /// - Parameter patience: The maximum time during which the reader reads nothing. After this time,
+  ///   the wait ends.
   package func drain(patience: Duration = drainTimeout) {
     for descriptor in [outputDescriptor, errorDescriptor] {
       queues[descriptor]?.drain(patience: patience)
@@ -221,7 +222,8 @@ package final class Console {
       switch errno {
       case EINTR: continue
       case EAGAIN:
-        // Another process that shares the terminal has set `O_NONBLOCK`.
+        // Another process that shares the terminal has set `O_NONBLOCK`, so the write must wait
+        // here until the terminal accepts output.
         var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&item, 1, -1)
       case EPIPE: throw ConsoleClosedError()

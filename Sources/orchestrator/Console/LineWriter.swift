@@ -9,7 +9,7 @@ struct LineWriter {
   private let width: Int
   private var lineCount = 0
   private var records: [JSONValue] = []
-  /// For each node, the transactions in doubt that the last line about the node showed.
+  /// For each node, the in-doubt transactions in the last line about the node.
   private var inDoubtByNode: [String: [InDoubtTransaction]] = [:]
 
   init(nodes: [NodeInformation], format: OutputFormat, limit: Int) {

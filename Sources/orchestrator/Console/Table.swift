@@ -7,8 +7,8 @@ package struct Table: Hashable, Sendable {
   package struct Column: Hashable, Sendable {
     package var heading: String
     package var alignment: Alignment
-    /// If the table is too wide, columns are omitted in this order, lowest first; `nil` if the
-    /// column is always shown.
+    /// The position of the column in the order in which a table that is too wide omits columns,
+    /// lowest first; `nil` if the column is always shown.
     package var dropOrder: Int?
     /// The minimum width of a cell, in terminal columns. Cells are cut to this width before columns
     /// are omitted. By default, cells are not cut.
@@ -127,8 +127,8 @@ package struct ColumnLayout: Hashable, Sendable {
     package var preferredWidth: Int
     /// The minimum width to which the column can be cut.
     package var minimumWidth: Int
-    /// If the table is too wide, columns are omitted in this order, lowest first; `nil` if the
-    /// column is always shown.
+    /// The position of the column in the order in which a table that is too wide omits columns,
+    /// lowest first; `nil` if the column is always shown.
     package var dropOrder: Int?
 
     package init(preferredWidth: Int, minimumWidth: Int? = nil, dropOrder: Int? = nil) {

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The findings of a search in one file, as text for users.
+/// The findings of `check --explore` about one topology file, as text for users.
 package struct ExplorationConsoleReport {
   package let explored: ExploredFile
 
@@ -54,7 +54,7 @@ extension ExplorationVerdict.Degree {
   }
 }
 
-/// The steps of a scenario as a table.
+/// The scenario of a counterexample as a table, with a row for each step.
 package struct CounterexampleTable {
   /// One row of the table, as text.
   struct Row: Hashable {

@@ -49,7 +49,7 @@ struct ExploreRequest {
     folder = try arguments.value("out").map { try ScenarioFolder($0) }
   }
 
-  /// Searches one topology, and writes the requested files.
+  /// Searches the states of one topology, and writes the requested files.
   /// - Throws: `TopologyErrors` if the topology cannot be searched.
   func explore(
     _ input: TopologyInput, console: Console, isStopped: () -> Bool
@@ -86,7 +86,8 @@ struct ExploreRequest {
   }
 }
 
-/// The format of a drawing of all states and steps of a small topology: Graphviz or Mermaid.
+/// The format of a drawing that shows all states and steps of a small topology: Graphviz or
+/// Mermaid.
 package enum StateGraphFormat: String, CaseIterable {
   case dot
   case mermaid = "mmd"

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The findings of a search in one topology file, with their source locations.
+/// The findings of `check --explore` about one topology file, with their source locations.
 package struct ExploredFile: Sendable {
   /// A finding with its location in the file.
   package struct LocatedFinding: Sendable {

@@ -62,7 +62,7 @@ package struct PackageManifest: Hashable, Sendable {
   package var isPipeRuntime: Bool { name == "PipeRuntime" }
 }
 
-/// Relative paths, which stay valid if both their start and their target are moved together.
+/// Relative paths. A relative path stays valid if its start and its target are moved together.
 package enum RelativePath {
   /// Returns a relative path from `folder` to `target` or, if they are far apart, `target` itself.
   ///

@@ -12,8 +12,8 @@ package struct PackageName: Hashable, Sendable {
     self.text = text
   }
 
-  /// Checks that the name differs from the names in the package on which the new package will
-  /// depend.
+  /// Checks that the name differs from the names of the checkout's package, products, targets and
+  /// folder. The new package will depend on the checkout.
   package func check(against checkout: Checkout) throws(InitError) {
     if checkout.manifest.usedNames.contains(where: { $0.lowercased() == text.lowercased() }) {
       throw .name(text, .dependency)

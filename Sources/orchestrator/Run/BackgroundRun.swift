@@ -11,7 +11,7 @@ struct BackgroundRun {
   var deployment: String?
   /// The nodes to start; all nodes if the list is empty.
   var nodes: [String] = []
-  /// Whether the dependencies of these nodes are started as well.
+  /// Whether the dependencies of ``nodes`` are started as well.
   var startsDependencies = true
   /// The maximum wait until all nodes are running. If `nil`, the command returns as soon as the
   /// processes of the nodes are launched.

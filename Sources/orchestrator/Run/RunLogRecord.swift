@@ -80,7 +80,7 @@ extension RunLogRecord.Level {
     }
   }
 
-  /// Derives the level of a line that a node has written from the prefix of the line.
+  /// Derives the level of a node's output line from the line's prefix.
   package init(ofLine text: String) {
     self =
       text.hasPrefix(NodeLogPrefix.error)

@@ -103,7 +103,8 @@ final class RunReporter: Supervisor.Reporter {
     writeLastReport()
   }
 
-  /// Writes the last lines of failed nodes, and the reason why the run has failed.
+  /// Writes the last lines that the failed nodes have written, and the reason why the run has
+  /// failed.
   func fail(_ reason: String, after lastLines: [(node: String, lines: [String])]) {
     for (name, lines) in lastLines {
       for line in lines {

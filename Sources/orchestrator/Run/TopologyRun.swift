@@ -36,7 +36,7 @@ struct TopologyRun {
   var address: String?
   /// The nodes to start; all nodes if the list is empty.
   var nodes: [String] = []
-  /// Whether the dependencies of these nodes are started as well.
+  /// Whether the dependencies of ``nodes`` are started as well.
   var startsDependencies = true
   var display: Display
   var showsOutput = false
@@ -310,8 +310,8 @@ struct TopologyRun {
     }
   }
 
-  /// Ends the helper processes of nodes that the former orchestrator started and that have ended
-  /// since.
+  /// Ends the remaining helper processes of nodes that have ended. The former orchestrator had
+  /// started these nodes.
   private func endHelpers(
     of former: [ProcessRecord], _ survivors: [Survivor], in directories: RuntimeDirectories
   ) {

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The latest states of a node that have arrived while the screen was shown.
+/// The latest states that a node has reported while the screen was shown.
 package struct NodeHistory: Hashable, Sendable {
   /// A state, with its cause and event if they are known.
   package struct Entry: Hashable, Sendable {
@@ -117,7 +117,7 @@ package struct NodeTrend: Hashable, Sendable {
 
   package init() {}
 
-  /// Adds a sample, unless it is older than the last sample, or less than 0.9 s newer.
+  /// Adds a sample. Ignores a sample that is older than the last sample, or less than 0.9 s newer.
   package mutating func take(_ sample: Sample) {
     guard let before = lastSample, before.incarnation == sample.incarnation else {
       lastSample = sample

@@ -106,7 +106,7 @@ extension Screen {
       }
   }
 
-  // MARK: Pages
+  // MARK: Contents of pages
 
   private var pageLines: [StyledLine] {
     header + lists.filter { $0.height > 0 }.flatMap { lines(of: $0) }

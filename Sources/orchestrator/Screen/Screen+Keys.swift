@@ -42,8 +42,8 @@ extension Screen {
     let first = Self.firstLine(
       after: key, firstLine: window.lowerBound, lineCount: names.count, height: height)
     guard let first, let selected = selection.selectedRow(in: names) else { return [] }
-    // Selects the first and then the last line of the wanted part, so that the whole part becomes
-    // visible.
+    // Selects the first line to show, and then the last line to show, so that all lines between
+    // them become visible.
     selection.move(by: first - selected, in: names, height: height)
     selection.move(by: min(height, names.count - first) - 1, in: names, height: height)
     selections[.graph] = selection
@@ -211,7 +211,7 @@ extension Screen {
     return [.ask(.alphabet(of: name))]
   }
 
-  // MARK: Pages
+  // MARK: Switching between pages
 
   private mutating func show(_ page: ScreenTab) -> [Action] {
     let hadSubject = subject != nil

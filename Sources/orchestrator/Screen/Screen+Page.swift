@@ -157,8 +157,7 @@ package struct NamedSelection: Hashable, Sendable {
     return start..<min(names.count, start + height)
   }
 
-  /// Remembers the position of the selected row, for the case that the row is missing in the next
-  /// list.
+  /// Remembers the position of the selected row, in case the row is missing from the next list.
   package mutating func rememberPosition(in names: [String], height: Int) {
     guard let row = selectedRow(in: names) else { return }
     self.lastPosition = row

@@ -158,7 +158,7 @@ package struct Screen: Sendable {
     set { filters[subject == nil ? page : nil] = newValue }
   }
 
-  // MARK: Inputs
+  // MARK: Handling of inputs
 
   /// Processes an input, and returns the actions that result.
   /// - Parameter now: The time in nanoseconds since 1970.

@@ -49,7 +49,7 @@ package struct ScreenData: Sendable {
 
   package init(of names: [String] = []) { self.shownNames = names }
 
-  // MARK: Input
+  // MARK: Received data
 
   package mutating func take(_ directory: TopologyDirectory) {
     self.directory = directory
@@ -111,7 +111,7 @@ package struct ScreenData: Sendable {
     min(snapshot.sender?.status?.time ?? 0, snapshot.receiver?.status?.time ?? 0)
   }
 
-  // MARK: Lookup
+  // MARK: Lookup of nodes and pipes
 
   /// The nodes and composites, with the latest data that they have reported.
   package var nodes: [NodeInformation] {

@@ -4,7 +4,7 @@ import PipeRuntime
 
 /// The list of dead letters, and the drawing of the topology.
 extension ScreenData {
-  /// The number of dead letters of each node that has any.
+  /// For each node with dead letters, the number of its dead letters.
   var deadLetterCounts: [String: UInt64] {
     Dictionary(
       uniqueKeysWithValues: nodes.compactMap { node in

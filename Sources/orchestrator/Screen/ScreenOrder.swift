@@ -83,8 +83,7 @@ package struct ScreenOrder: Hashable, Sendable {
     return "sorted by \(column.heading), \(first); o: next column, O: reverse"
   }
 
-  /// The mark in the heading of the column: ▼ if the largest, or the last in the alphabet, is at
-  /// the top.
+  /// Returns the mark in the column's heading: ▼ for a descending order, ▲ for an ascending order.
   func mark(_ column: Table.Column) -> String {
     Self.isDescending(column) != isReversed ? "▼" : "▲"
   }

@@ -191,7 +191,7 @@ extension ScreenData {
 }
 
 extension ScreenRow {
-  /// The number of columns for the name of the node at the start of a log line.
+  /// The width of the node's name at the start of a log line. Unit: columns.
   private static let nodeWidth = 12
 
   /// - Parameter name: The identifier of the row: the number of the line among all received lines.

@@ -107,7 +107,7 @@ final class ScreenShell {
     loop.stop()
   }
 
-  // MARK: Inputs
+  // MARK: Inputs of the screen
 
   private func handle(_ input: Screen.Input) {
     guard endReason == nil else { return }
@@ -197,7 +197,7 @@ final class ScreenShell {
     }
   }
 
-  // MARK: Actions
+  // MARK: Actions of the screen
 
   private func perform(_ action: Screen.Action) {
     switch action {
@@ -234,7 +234,7 @@ final class ScreenShell {
     }
   }
 
-  // MARK: Tasks
+  // MARK: Tasks outside the loop
 
   /// Runs an operation outside the loop, and handles the result on the loop, unless the task was
   /// cancelled.

@@ -2,7 +2,7 @@ import PipeRuntime
 import PipeSupervision
 
 /// Reports the state of a run to the service manager: whether the nodes are running, whether the
-/// run stops, and that the supervising loop still works.
+/// run is stopping, and that the supervising loop still works.
 ///
 /// Each notification contains the whole state, so that a lost notification has no lasting effect.
 final class ServiceNotifier {
@@ -47,8 +47,8 @@ final class ServiceNotifier {
     case .stopping: assignments.append("STOPPING=1")
     }
     if manager.watchdogTimeout != nil { assignments.append("WATCHDOG=1") }
-    // A large topology may take longer than the time limit of the service manager. While the loop
-    // works, each notification postpones the limit.
+    // Starting or stopping a large topology may take longer than the time limit of the service
+    // manager. As long as the loop works, each notification postpones the limit.
     if phase != .running {
       assignments.append("EXTEND_TIMEOUT_USEC=\((interval * 3).wholeMilliseconds * 1_000)")
     }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The units of systemd with which a topology runs as a service.
+/// The systemd units with which a topology runs as a service.
 package struct ServiceUnit: Hashable, Sendable {
   /// A file with its text.
   package struct File: Hashable, Sendable {

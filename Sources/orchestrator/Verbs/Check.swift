@@ -158,7 +158,7 @@ struct Check: Verb {
     return DeploymentReport(inputs[0])
   }
 
-  // MARK: Exploring
+  // MARK: Exploration of states
 
   private func explore(
     _ arguments: ParsedArguments, console: Console

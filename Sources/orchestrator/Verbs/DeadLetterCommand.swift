@@ -62,7 +62,7 @@ struct DeadLetterCommand: Verb {
     return .success
   }
 
-  // MARK: Reading
+  // MARK: Reading of dead letters
 
   /// Returns the dead letters of a node. They are read from the node's journal. A node without a
   /// journal keeps only the last few dead letters, in memory.
@@ -120,7 +120,7 @@ struct DeadLetterCommand: Verb {
     return table
   }
 
-  // MARK: Changing
+  // MARK: Resending and dropping of dead letters
 
   private func change(
     _ node: String, _ action: DeadLetterAction, _ ids: [UInt64]?, _ arguments: ParsedArguments,

@@ -153,8 +153,8 @@ private struct TopologyShutdown {
     } catch TopologyClientError.orchestratorGone {
       // The orchestrator was about to end anyway, or was killed.
     } catch TopologyClientError.notAnswering where isForced {
-      // A hung orchestrator does not end its nodes. It is killed; the records of its nodes'
-      // processes show which processes remain.
+      // A hung orchestrator does not end its nodes, so it is killed here. Afterwards, the process
+      // records show which of its nodes still run.
       orchestrator?.signal(.kill)
       end = .killed
     }

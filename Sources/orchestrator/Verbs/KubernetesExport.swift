@@ -15,7 +15,8 @@ struct KubernetesExport {
     case manifests
     /// The Secrets, with new keys for all processes.
     case secrets
-    /// The Secrets of these nodes. `key` is the path of the running orchestrator's `client.key`.
+    /// The Secrets of the nodes with the given names. `key` is the path of the running
+    /// orchestrator's `client.key`.
     case secretsOf([String], key: String)
 
     /// - Throws: ``CommandError`` if the options cannot be used together.

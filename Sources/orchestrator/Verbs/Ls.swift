@@ -16,7 +16,7 @@ struct List: Verb {
       ("orchestrator ls -q", "Lists only the names, for scripts"),
     ])
 
-  /// A line of the list.
+  /// A line in the output of `ls`.
   private struct Entry {
     var name: String
     var status = "running"

@@ -89,7 +89,7 @@ struct Pipe: Verb {
     CommandError(problem + "\nTry 'orchestrator pipe --help'.", code: .usage)
   }
 
-  // MARK: Lists and details
+  // MARK: Lists and details of pipes
 
   private func list(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode {
     let snapshots = try await arguments.onTopology { try await $0.directory() }.pipeSnapshots
@@ -121,7 +121,7 @@ struct Pipe: Verb {
     return .success
   }
 
-  // MARK: Rates and events
+  // MARK: Rates and events of pipes
 
   private func rates(
     of pipe: String?, _ arguments: ParsedArguments, _ console: Console

@@ -39,7 +39,7 @@ struct Processes: Verb {
       return .success
     }
     let now = WallClock.nanoseconds
-    // The process ids of nodes on another host mean other processes on this host.
+    // On this host, a process id from another host would refer to an unrelated process.
     let pids = Set(isLocal ? nodes.compactMap(\.pid) : [])
     let usage = Dictionary(uniqueKeysWithValues: pids.map { ($0, ProcessUsage(pid: $0)) })
       .compactMapValues(\.self)
@@ -105,7 +105,7 @@ package struct NodeRow: Hashable, Sendable {
   package var process: Process?
   /// The durability; `nil` if the node has no state that can be recorded in a journal.
   package var durability: Durability?
-  /// The version; `nil` if the node has no state.
+  /// The version of the node's state; `nil` if the node has no state.
   package var version: UInt64?
   /// The place of the node; `nil` if there is no deployment, or the node runs on the orchestrator's
   /// host.
@@ -133,7 +133,7 @@ package struct NodeRow: Hashable, Sendable {
     state.isEmpty ? reason.isEmpty ? "-" : reason.cut(to: Self.reasonWidth) : state
   }
 
-  // MARK: Tables
+  // MARK: Tables of nodes
 
   private enum Field: CaseIterable {
     case node, place, status, program, pid, uptime, events, restarts, cpu, memory, durability

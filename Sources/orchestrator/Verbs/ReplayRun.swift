@@ -130,7 +130,7 @@ struct ReplayRun: Verb {
 /// A place in a recorded run.
 private enum ReplayPlace {
   case step(node: String, version: UInt64)
-  /// Unit: nanoseconds since 1970.
+  /// A time. Unit: nanoseconds since 1970.
   case time(Int64)
   case state(NodeCondition)
 

@@ -91,7 +91,7 @@ struct EnabledReport {
     return headingLines(style) + table.lines(style: style).map { "  " + $0 }
   }
 
-  /// A heading, and the timer that is due first.
+  /// Returns a heading and, if a timer is running, a line about the timer that is due first.
   private func headingLines(_ style: Style) -> [String] {
     [heading(style)]
       + (enabledEvents.timer.map { ["  " + $0.text(at: WallClock.nanoseconds)] } ?? [])
@@ -149,7 +149,7 @@ struct EnabledReport {
     }.joined(separator: "; ")
   }
 
-  // MARK: JSON
+  // MARK: Reports as JSON
 
   /// The report as one JSON object.
   var record: JSONValue {

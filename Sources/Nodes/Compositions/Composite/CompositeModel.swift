@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// A composite of the two models, in one process. The composite's state never shows a synchronized
-/// event that only one of the models has processed.
+/// A composite of ``ModelA`` and ``ModelB``, in one process. The composite's state never shows a
+/// synchronized event that only one of the models has processed.
 package actor CompositeModel: StateMachineProtocol {
   private let modelA: CompositeComponent<ModelA.State, ModelA.Event>
   private let modelB: CompositeComponent<ModelB.State, ModelB.Event>
@@ -15,7 +15,7 @@ package actor CompositeModel: StateMachineProtocol {
     StatePublisher { [composite] in composite.states(as: ModelsState.init(modelA:modelB:)) }
   }
 
-  /// Starts both models.
+  /// Starts model A and model B.
   package init() throws {
     modelA = CompositeComponent(
       "modelA", stateMachine: ModelMachine<ModelA>.stateMachine(NoParameters()))
@@ -29,12 +29,12 @@ package actor CompositeModel: StateMachineProtocol {
     try await composite.synchronizedEvent(ModelA.Event.eventX)
   }
 
-  /// Sends an event to the first model only.
+  /// Sends an event to model A only.
   package func eventForModelA(message: String) async throws {
     _ = try await composite.send(.eventA(message: message), to: modelA)
   }
 
-  /// Sends an event to the second model only.
+  /// Sends an event to model B only.
   package func eventForModelB(value: Int) async throws {
     _ = try await composite.send(.eventB(value: value), to: modelB)
   }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The events of the first model, with a function for each event.
+/// The events of model A, with a function for each event.
 ///
 /// ```
 /// inactive -- eventA(message) --> active(message), or failed without a message
@@ -68,5 +68,5 @@ extension ModelA: HostableModel {
   }
 }
 
-/// The reason why one of the two models refuses an event.
+/// The reason why model A or model B refuses an event.
 package enum ModelRefusal: Error { case nothingToReset, notReset }

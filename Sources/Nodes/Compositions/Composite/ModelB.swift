@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The events of the second model, with a function for each event.
+/// The events of model B, with a function for each event.
 ///
 /// ```
 /// inactive -- eventB(value) --> active(value), or failed below 0

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The combined state of the two models.
+/// The combined state of model A and model B.
 package enum ModelsState: CompositeState, Hashable {
   case inactive
   case stateA(message: String)
@@ -22,10 +22,10 @@ package enum ModelsState: CompositeState, Hashable {
   }
 }
 
-/// A view of the composite of the two models. The keys a and b each send an event to one model; the
-/// key x sends the synchronized event.
+/// A view of the composite of model A and model B. The key a sends an event to model A, the key b
+/// sends an event to model B, and the key x sends the synchronized event.
 package enum ModelsView: TerminalView {
-  /// The events that the composite accepts: for each model an event that only this model accepts,
+  /// The events that the composite accepts: an event for model A only, an event for model B only,
   /// and the synchronized event.
   package enum Event: MachineEvent, Hashable {
     case eventA(message: String)

@@ -19,7 +19,7 @@ package enum LiftDoor: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The maximum number of persons.
+    /// The maximum number of persons in the lift.
     package var capacity = 10
 
     package init() {}

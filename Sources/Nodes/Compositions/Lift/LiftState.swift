@@ -6,8 +6,9 @@ package enum LiftState: CompositeState, Hashable {
   case boarding(persons: Int, floor: Int)
   case moving(from: Int, to: Int)
   case stopped(floor: Int)
-  /// The motor moves while the door is open, or only one of the two is stopped. This state cannot
-  /// be reached, because the events `open`, `go`, `emergencyStop` and `reset` are synchronized.
+  /// The motor moves while the door is open, or only the motor or only the door is stopped. This
+  /// state cannot be reached, because the events `open`, `go`, `emergencyStop` and `reset` are
+  /// synchronized.
   case unsafe
 
   package static let projection = Projection(LiftState.init(door:motor:))

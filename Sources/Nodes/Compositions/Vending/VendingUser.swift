@@ -85,8 +85,8 @@ package enum VendingUser: Machine {
           await pause()
           return Event.showAvailable
         }, gives: .oneOf { Event.showAvailable },
-        // Cancels the effect on each entry into a state. After a `tau` event, the machine enters
-        // `idle` again, and the person looks again.
+        // The runtime cancels this effect whenever the machine enters a state. After a `tau` event,
+        // the machine enters `idle` again, and the person looks again.
         strategy: .cancelWhenAnyState
       )
       .map(

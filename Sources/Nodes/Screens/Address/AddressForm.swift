@@ -58,8 +58,8 @@ package enum AddressForm: Machine {
 
   private enum Field { case city, street, house }
 
-  /// Changes a field, and clears the fields after it, because their texts belong to the former text
-  /// of this field.
+  /// Replaces the text of a field. If the new text differs from the former text, also clears the
+  /// fields after this field, whose texts belong to the former text.
   private static func replacing(_ field: Field, of state: State, to text: String) -> State {
     let (city, street, house) = state.fields
     switch field {

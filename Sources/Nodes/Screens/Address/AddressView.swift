@@ -49,7 +49,7 @@ package enum AddressView: TerminalView {
     screen.isEditable && screen.focus.field != .save
   }
 
-  // MARK: Appearance
+  // MARK: Appearance of the form
 
   package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
     func line(_ label: String, _ text: TerminalTextField, _ field: Field) -> StyledLine {
@@ -78,7 +78,7 @@ package enum AddressView: TerminalView {
     }
   }
 
-  // MARK: Keys
+  // MARK: Keys of the form
 
   package static func press(
     _ key: Key, in screen: inout Screen, size: TerminalSize

@@ -42,7 +42,7 @@ package enum MoviesPages: Machine {
     case complete
     /// The event is about a page other than the page that is being loaded.
     case otherPage
-    /// The event retries a page, although no page has failed to load.
+    /// The user retries a page, although no page has failed to load.
     case notFailed
 
     package var description: String {

@@ -140,8 +140,8 @@ extension MainCoordinator.State {
     }
   }
 
-  /// Opens a link. A link comes from outside the program. So an invalid link is not refused; the
-  /// resulting state contains the problem.
+  /// Opens a link. Links come from outside the program, so an invalid link does not cause a
+  /// refusal: the resulting state contains the error.
   private mutating func follow(_ link: String) {
     do throws(NavigationError) {
       if root.isAuthenticated {

@@ -36,7 +36,7 @@ package enum NavigationView: TerminalView {
     screen.tab.selected = screen.tabs?.selected ?? .quizzes
   }
 
-  // MARK: Appearance
+  // MARK: Appearance of the screens
 
   package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
     let lines =
@@ -114,7 +114,7 @@ package enum NavigationView: TerminalView {
     ]
   }
 
-  // MARK: Keys
+  // MARK: Keys of the screens
 
   package static func press(
     _ key: Key, in screen: inout Screen, size: TerminalSize

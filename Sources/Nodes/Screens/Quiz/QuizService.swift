@@ -78,7 +78,7 @@ package struct QuizParameters: MachineParameters {
   package var path = "quizes.json"
   /// The simulated response time of the service. Unit: milliseconds.
   package var answerTime = 0
-  /// The real duration of one second of a time limit. Tests use a shorter duration. Unit:
+  /// How long one second of a time limit really lasts. Tests use a shorter time. Unit:
   /// milliseconds.
   package var second = 1_000
 

@@ -1,8 +1,8 @@
 import PipeSupport
 
-/// A model that a run of its machine uses, until the run releases the model. This object also
-/// stores the model's intermediate states and announced changes: changes that the model has made by
-/// itself, and that are not part of a step yet.
+/// The model of one run of a machine, until the run releases the model. This object also stores the
+/// model's intermediate states and announced changes: changes that the model has made by itself,
+/// and that are not part of a step yet.
 final class HostedModel<Model: HostableModel>: Sendable {
   typealias State = Model.State
   /// Announces an event for a change that the model has made by itself.
@@ -89,7 +89,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
     cancel?()
   }
 
-  // MARK: Steps
+  // MARK: Steps on events
 
   /// Passes an event to the model, and waits until the model's state is stable.
   /// - Parameter reportState: Called with each intermediate state.

@@ -177,7 +177,8 @@ extension ModelHost: TentativeWork {
     guard let state = state as? Model.State else { return }
     abandon()
     let model = replace(with: Hosted(in: state, parameters))
-    // In a new task, so that work during the initialization of a model does not delay the machine.
+    // Makes the model in a new task, so that work during the model's initialization does not delay
+    // the machine.
     Task { [weak self] in self?.follow(model) }
   }
 }

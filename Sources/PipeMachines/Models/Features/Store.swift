@@ -99,23 +99,24 @@ public final class Store<Feature: FeatureType> {
   }
 }
 
-/// A feature's part of the state of a store, with the type of the store's entire state erased.
+/// A feature's part of a store's state. The protocol does not depend on the type of the store's
+/// entire state.
 @MainActor
 protocol StoreScope<Feature>: AnyObject {
   associatedtype Feature: FeatureType
 
   var state: Feature.State { get }
 
-  /// Changes the state immediately. If an action is running, also changes the state that the action
-  /// produces.
+  /// Changes the state immediately. If an action is running, the same change is also made to the
+  /// state that the action produces.
   func edit(_ change: @escaping @Sendable (inout Feature.State) -> Void)
 
   /// Queues an action behind the actions sent before it.
   func post(_ action: Feature.Action)
   func send(_ action: Feature.Action) async
 
-  /// Returns a publisher that publishes at the beginning of each subscription, and then at each
-  /// change of the state.
+  /// Returns a publisher of empty values: one value at the beginning of each subscription, and one
+  /// value for each change of the state.
   func changes() -> StatePublisher<Void>
 
   func scoped<Scoped: FeatureType>(
@@ -132,8 +133,8 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   private let root: StoreRoot<Root>
   private let feature: Feature
   private let partPath: WritableKeyPath<Root, Feature.State> & Sendable
-  /// Returns the step of the parent features that follows this feature's step for an action; `nil`
-  /// if there is none.
+  /// Returns the parent features' step, which follows this feature's step for an action; `nil` if
+  /// the feature has no parent.
   private let parentStep: @Sendable (Feature.Action) -> Step?
 
   init(
@@ -186,7 +187,7 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   ) -> any StoreScope<Scoped> {
     let own = Self.makeStep(self.feature, self.partPath, parentStep)
     let whole = self.partPath.appending(path: part)
-    // The key path is joined from two key paths that are `Sendable`.
+    // Safe, because both parts of the joined key path are `Sendable`.
     nonisolated(unsafe) let sendable =
       unsafeDowncast(whole, to: WritableKeyPath<Root, Scoped.State>.self)
     return PartScope<Root, Scoped>(
@@ -194,8 +195,8 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   }
 }
 
-/// Returns the same key path as a `Sendable` key path. The caller has joined it from two `Sendable`
-/// key paths, and Swift loses the conformance when key paths are joined.
+/// Returns the key path with a `Sendable` type. The caller has joined the key path from two
+/// `Sendable` key paths, but the type of a joined key path is not `Sendable` in Swift.
 private func sendablePath<Root, Value>(
   _ path: WritableKeyPath<Root, Value>
 ) -> WritableKeyPath<Root, Value> & Sendable {

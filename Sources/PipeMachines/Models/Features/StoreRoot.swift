@@ -12,7 +12,8 @@ final class StoreRoot<State: Sendable> {
   private typealias Work = @MainActor @Sendable () async -> Void
 
   private enum Step {
-    /// A change of the state. Edits are numbered from 1, in the order in which they are made.
+    /// An edit: a change of the state that is not an action. Edits are numbered from 1, in the
+    /// order in which they are made.
     case edit(number: Int, @Sendable (inout State) -> Void)
     case run(Run, Name, WaitingTask?)
   }
@@ -24,7 +25,7 @@ final class StoreRoot<State: Sendable> {
     let step: PendingStep?
   }
 
-  /// The state after the last step, and the number of the last edit that it includes.
+  /// The state after the last step, and the number of the last edit that this state includes.
   private var latestState: (value: State, edit: Int)
   private let subject: ConcurrentValueSubject<EditedState<State>>
   private var lastEditNumber = 0

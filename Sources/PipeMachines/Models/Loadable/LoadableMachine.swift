@@ -1,4 +1,5 @@
-/// A machine that loads content when its view appears, and releases it when the view disappears.
+/// A machine that loads content when its view appears, and discards the content when the view
+/// disappears.
 ///
 /// ```swift
 /// enum MoviesList: LoadableMachine {
@@ -49,7 +50,7 @@ extension LoadableMachine {
   /// Returns no services.
   public static func services(_ parameters: Parameters) -> Services { Services() }
 
-  /// The state machine of the table above.
+  /// Returns the state machine that the table in ``LoadableMachine`` describes.
   public static func stateMachine(
     _ parameters: Parameters
   ) -> StateMachine<State, Event, Never> {
@@ -170,7 +171,7 @@ where Parameter: Codable & Equatable & Sendable, Result: Codable & Sendable {
   case onBackground
   /// The content must be discarded: same effect as ``onDisappear``, although the view remains.
   case onReset
-  /// The content must be loaded again, after a failure or to refresh it.
+  /// The content must be loaded again, after a failure or for a refresh.
   case onRetry
   /// The content for another parameter must be loaded.
   case load(Parameter)

@@ -1,8 +1,8 @@
 /// The way in which the screen of a route is presented.
 public enum PresentationType: Hashable, Sendable {
-  /// Pushed onto the stack.
+  /// The screen is pushed onto the stack.
   case push
-  /// Presented as a sheet over the stack.
+  /// The screen is presented as a sheet over the stack.
   case modal
 }
 

@@ -25,7 +25,8 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
     return try coordinator.stack.route(coordinator[keyPath: route], input, of: coordinator)
   }
 
-  /// Makes the screen of a root, or of another route, and replaces all current screens with it.
+  /// Makes the screen of a root, or of another route, and replaces all current screens with the new
+  /// screen.
   /// - Throws: ``NavigationError`` if the coordinator no longer exists.
   @discardableResult
   public func root<Screen>(
@@ -50,8 +51,8 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
   public func dismiss() throws(NavigationError) { try requireCoordinator().stack.dismiss() }
 
   /// Removes the coordinator itself, with all its screens, from the coordinator that shows it.
-  /// - Throws: ``NavigationError`` if the coordinator is not a screen of another coordinator, is a
-  ///   root, or is covered by a sheet.
+  /// - Throws: ``NavigationError`` if the coordinator is not a screen of another coordinator, if it
+  ///   is the root screen of that coordinator, or if it is covered by a sheet.
   public func dismissCoordinator() throws(NavigationError) {
     guard let removeFromParent = try requireCoordinator().stack.removeFromParent else {
       throw .atRoot
@@ -84,8 +85,9 @@ public final class RouterStore {
 
   private init() {}
 
-  /// Returns the router of the coordinator of this type that most recently showed its first screen.
-  /// Returns `nil` if that coordinator no longer exists.
+  /// Returns the router of a coordinator of this type. If several coordinators have this type,
+  /// returns the router of the coordinator that was the last to show its first screen. Returns
+  /// `nil` if that coordinator no longer exists.
   public func retrieve<Coordinator: NavigationCoordinatable>() -> CoordinatorRouter<Coordinator>? {
     (entries[ObjectIdentifier(Coordinator.self)]?.coordinator as? Coordinator)?.router
   }

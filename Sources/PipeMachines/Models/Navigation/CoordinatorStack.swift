@@ -30,7 +30,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     initial = { $0[keyPath: root].make($0, ()) }
   }
 
-  // MARK: Presented routes
+  // MARK: Reading the screens
 
   func shown(of coordinator: Coordinator) -> Any { screen(slots.shown, of: coordinator) }
 
@@ -42,8 +42,8 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     slots.sheet.map { screen($0, of: coordinator) }
   }
 
-  /// Returns the screen of a slot. Makes the initial root screen when it is read for the first
-  /// time.
+  /// Returns the screen of a slot. Makes the initial root screen when the root slot is read for the
+  /// first time.
   private func screen(_ slot: ScreenSlot, of coordinator: Coordinator) -> Any {
     if let screen = screensBySlot[slot] { return screen }
     RouterStore.shared.store(coordinator)
@@ -58,7 +58,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     return screen
   }
 
-  // MARK: Changes
+  // MARK: Changing the screens
 
   /// Makes the screen of a route, and shows it.
   func route<Input, Screen>(
@@ -71,7 +71,8 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     // Throws an error before the screen is made, if the screen cannot be shown.
     _ = try showing(slot, transition.presentation)
     let screen = keep(transition.make(coordinator, input), at: slot)
-    // Checks this again, because making the screen may have changed the stack.
+    // Checks again whether the screen can be shown, because making the screen may have changed the
+    // stack.
     show(try showing(slot, transition.presentation))
     return screen
   }

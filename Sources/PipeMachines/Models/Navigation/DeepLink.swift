@@ -91,7 +91,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
     }.joined(separator: "/")
   }
 
-  /// Reads the values one by one.
+  /// A reader that converts the placeholders' values one by one.
   private final class ValueReader {
     private let texts: [String]
     private var position = 0
