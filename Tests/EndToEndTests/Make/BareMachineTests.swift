@@ -52,7 +52,8 @@ struct BareMachineTests {
     let errors = result.error.split(separator: "\n").map(String.init)
     for (thing, user, package) in [
       ("library 'libzmq.so.5'", "nodes", "libzmq5"), ("header 'zmq.h'", "CZMQ", "libzmq3-dev"),
-      ("library 'libzmq.so'", "CZMQ", "libzmq3-dev"), ("command 'git'", "Makefile and 1 more", "git"),
+      ("library 'libzmq.so'", "CZMQ", "libzmq3-dev"),
+      ("command 'git'", "Makefile and 1 more", "git"),
     ] {
       let error =
         "error: the \(thing), which \(user) uses, is of package '\(package)', and a new Debian 12 has "
