@@ -87,7 +87,9 @@ class Server(ThreadingHTTPServer):
 
 def main():
     parser = argparse.ArgumentParser(description="A payment service that fails now and then.")
-    parser.add_argument("--port", type=int, default=8090, help="default: 8090; 0 is any free port")
+    parser.add_argument(
+        "--port", type=int, default=os.environ.get("SHOP_GATEWAY", "8090"),
+        help="0 is any free port; default: the environment variable SHOP_GATEWAY, or 8090")
     parser.add_argument("--ledger", default="ledger.csv", help="the CSV file; default: ledger.csv")
     parser.add_argument("--failures", type=float, default=0.5, help="the fraction of failing requests; default: 0.5")
     parser.add_argument("--seed", type=int, help="the seed of the failures; default: another one each time")

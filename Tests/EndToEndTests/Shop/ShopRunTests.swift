@@ -250,4 +250,54 @@ struct ShopRunTests {
       #expect(FileSystem.text(of: path)?.hasPrefix("milliseconds,node,state,count\n") == true)
     }
   }
+
+  @Test(
+    "The HTTP front end places, shows and cancels orders (skipped without curl)",
+    .enabled(if: FileSystem.exists("/usr/bin/curl")))
+  func frontEnd() async throws {
+    try await RunningShop.with(failures: 0) { shop, _ in
+      let tool = shop.topology.tool
+      let (program, port) = try await PaymentService.start(
+        "front_end.py", ["--port", "0"], with: tool)
+      /// Returns the status of the response, after its body.
+      func request(_ path: String, _ options: String...) async throws -> String {
+        let curl = try tool.start(
+          program: "/usr/bin/curl",
+          ["-s", "-w", "%{http_code}", "http://127.0.0.1:\(port)\(path)"] + options)
+        return try await tool.end(of: curl, within: .seconds(60)).output
+      }
+      let placed = try await request("/orders", "-d", #"{"order": "h 1", "amount": 30}"#)
+      #expect(placed.contains(#""outcome": "accepted""#) && placed.hasSuffix("\n201"), "\(placed)")
+      #expect(
+        try await request("/orders", "-d", #"{"order": "h-2", "amount": 30}"#).hasSuffix("201"))
+      try await shop.expect("orders", ["shipped": 2])
+      let shown = try await request("/orders/h-2")
+      #expect(shown.contains(#""state": {"shipped": {"amount": 30}}"#), "\(shown)")
+      let late = try await request("/orders/h-2", "-X", "DELETE")
+      #expect(late.contains(#""reason": "ended""#) && late.hasSuffix("409"), "\(late)")
+      for (path, body, status) in [
+        ("/orders", #"{"order": "h-2", "amount": 30}"#, "409"),
+        ("/orders", #"{"order": "h-3", "amount": 0}"#, "409"),
+        ("/orders", #"{"order": "h-3", "amount": "many"}"#, "400"),
+        ("/orders", #"{"order": "h-3"}"#, "400"), ("/orders", "[1]", "400"),
+        ("/orders", "{", "400"), ("/other", #"{"order": "h-3", "amount": 1}"#, "404"),
+      ] {
+        let answer = try await request(path, "-d", body)
+        #expect(answer.hasSuffix("\n" + status), "\(body): \(answer)")
+      }
+      for path in ["/orders/h-3", "/orders/-n", "/orders/", "/"] {
+        let answer = try await request(path)
+        #expect(answer.hasSuffix("\n404"), "\(path): \(answer)")
+      }
+      // The topology that this front end expects does not run.
+      let (lonely, other) = try await PaymentService.start(
+        "front_end.py", ["--port", "0", "--topology", "none"], with: tool)
+      let curl = try tool.start(
+        program: "/usr/bin/curl",
+        ["-s", "-w", "%{http_code}", "http://127.0.0.1:\(other)/orders/h-2", "-X", "DELETE"])
+      #expect(try await tool.end(of: curl, within: .seconds(60)).output.hasSuffix("503"))
+      lonely.signal(.kill)
+      program.signal(.kill)
+    }
+  }
 }
