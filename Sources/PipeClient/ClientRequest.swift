@@ -12,6 +12,8 @@ final class ClientRequest {
     /// A question about how the node would respond to an event. If the event is empty, the question
     /// is about all events.
     case explain([UInt8], key: String?)
+    /// A request to a gated node: a ``GateRequest`` as JSON.
+    case gate([UInt8])
   }
 
   /// An answer of a node.
@@ -19,6 +21,7 @@ final class ClientRequest {
     case outcome(RequestOutcome)
     case synchronized(TransactionReply)
     case explained(JSONValue)
+    case gated(JSONValue)
   }
 
   /// The number of the request at the node while the request is in flight; otherwise 0.
@@ -92,6 +95,8 @@ final class ClientRequest {
     // A question is not repeated. If the node fails before it answers, that failure already answers
     // the question: it is the reason why the node accepts no event.
     case .explain: false
+    // A step must not be taken twice.
+    case .gate: false
     }
   }
 
@@ -119,6 +124,7 @@ final class ClientRequest {
     case .explain(let event, let key):
       let key = Array((key ?? "").utf8)
       return (FrameHeader(.explain, count: UInt32(key.count), sequence: id), key + event)
+    case .gate(let request): return (FrameHeader(.gate, sequence: id), request)
     }
   }
 }

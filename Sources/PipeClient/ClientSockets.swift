@@ -545,6 +545,9 @@ extension RequestReply {
     case .explained:
       body.map { .success(.explained($0)) }
         ?? .failure(.failed("node '\(node)' sent an answer that this client cannot read"))
+    case .gated:
+      body.map { .success(.gated($0)) }
+        ?? .failure(.failed("node '\(node)' sent an answer that this client cannot read"))
     case .busy: .failure(.busy(node, text))
     case .invalid: .failure(.invalidEvent(node, text))
     case .unavailable: .failure(.nodeDown(node, text))

@@ -13,7 +13,7 @@ extension TopologyClient {
     switch try await exchange(name, content, timeout: timeout) {
     case .outcome(let outcome): return outcome
     case .synchronized(.atomic(let reply)): return try Self.outcome(reply, of: name)
-    case .synchronized(.broadcast), .explained:
+    case .synchronized(.broadcast), .explained, .gated:
       throw TopologyClientError.unexpectedAnswer
     }
   }
@@ -109,7 +109,7 @@ extension TopologyClient {
       case (.machine, .synchronize): "the node is not a composite"
       case (.machine, .event), (.machine, .deadLetter), (.composite, .deadLetter),
         (.composite, .synchronize), (.machine, .explain), (.composite, .explain),
-        (.composite, .event):
+        (.composite, .event), (.machine, .gate), (.composite, .gate):
         nil
       }
     if let problem { throw TopologyClientError.invalidEvent(node.name, problem) }
@@ -121,7 +121,7 @@ extension ClientRequest.Content {
   fileprivate var isForMachine: Bool {
     switch self {
     case .event, .deadLetter: true
-    case .synchronize, .explain: false
+    case .synchronize, .explain, .gate: false
     }
   }
 }

@@ -37,6 +37,27 @@ package final class EngineEffects<
     self.post = post
   }
 
+  /// Whether effects never run. Their owner decides which events they produce, and when they end.
+  package var isSuppressed = false
+
+  /// The names of the effects that have not ended, in the order in which they were started: the
+  /// case of the output, or `feedback1`, `feedback2`, ….
+  package var unfinishedNames: [String] { unfinishedEffects.map { name(of: $0.effect) } }
+
+  /// Returns the first effect with this name that has not ended; `nil` if there is none.
+  package func find(named name: String) -> (id: UInt64, kind: EffectEventKind)? {
+    guard let (id, effect) = unfinishedEffects.first(where: { self.name(of: $0.effect) == name })
+    else { return nil }
+    let isSequence =
+      effect.outputTag.map { runtime.effects[$0]?.isSequence == true }
+      ?? runtime.feedbacks[effect.origin.feedback - 1].isSequence
+    return (id, isSequence ? .oneOfMany : .last)
+  }
+
+  private func name(of effect: RunningEffect<State, Event>) -> String {
+    effect.outputTag.map { EnumCases<Output>.names[$0] } ?? "feedback\(effect.origin.feedback)"
+  }
+
   /// The number of running effects. Held effects, parked effects and announcing feedbacks do not
   /// count.
   package var runningCount: Int {
@@ -143,9 +164,7 @@ package final class EngineEffects<
   /// Returns the name of an unfinished effect: the case of its output, or `feedback1`, `feedback2`,
   /// …. Returns `nil` if the effect has ended.
   package func name(of origin: EffectOrigin) -> String? {
-    guard let (_, effect) = find(origin) else { return nil }
-    if let tag = effect.outputTag { return EnumCases<Output>.names[tag] }
-    return "feedback\(origin.feedback)"
+    find(origin).map { name(of: $0.1) }
   }
 
   /// Runs a parked effect again. If steps are recorded, the effect starts when the step is
@@ -211,7 +230,7 @@ package final class EngineEffects<
   /// Runs an effect. `elapsed` is the time for which the effect ran in earlier processes.
   @export(interface)
   private func launch(_ id: UInt64, elapsed: Duration = .zero) {
-    guard let effect = runningEffects[id] else { return }
+    guard !isSuppressed, let effect = runningEffects[id] else { return }
     let post = post
     let work = effect.run
     let isOver = Locked(false)

@@ -16,9 +16,9 @@ package struct ScenarioReplay {
     package let description: String
   }
 
-  private let loaded: LoadedTopology
+  let loaded: LoadedTopology
   private let section: ExploreSection
-  private let model: TopologyModel
+  let model: TopologyModel
   private var configurations: [String: EvaluatorConfiguration] = [:]
   private var queues: [String: [QueuedEvent]] = [:]
 
@@ -409,7 +409,7 @@ package struct ScenarioReplay {
 
   /// Returns the composite with this name. For the name of an instance, returns the composite of
   /// the instance.
-  private func composite(of owner: String) -> CompositeSpecification? {
+  func composite(of owner: String) -> CompositeSpecification? {
     if let composite = loaded.topology.composite(owner) { return composite }
     guard let name = InstanceName(owner)?.node else { return nil }
     return loaded.topology.composite(name).flatMap { $0.key == nil ? nil : $0 }
@@ -495,32 +495,38 @@ package struct ScenarioReplay {
 
   private func compare(_ expectation: [String: JSONValue], at path: [String]) throws(Failure) {
     for (name, state) in expectation.sorted(by: { $0.key < $1.key }) {
-      guard let number = model.node(named: name) else { throw unknownNode(name, at: path + [name]) }
-      let node = model.nodes[number]
-      var condition = StateCondition(node.folded(EvaluatorConfiguration(state: state)).state)
-      condition.fields = node.description?.stateFields?.map(\.name)
-      let currentState = self.state(of: name)
-      guard !condition.matches(node.folded(EvaluatorConfiguration(state: currentState)).state)
-      else {
-        continue
-      }
-      throw Failure(
-        path: path + [name],
-        description: "'\(name)' is in state '\(condition.text(of: currentState))', expected "
-          + "'\(condition.text(of: state))'")
+      guard model.node(named: name) != nil else { throw unknownNode(name, at: path + [name]) }
+      try compare(self.state(of: name), of: name, with: state, at: path + [name])
     }
+  }
+
+  /// Compares the current state of a node with the expected state.
+  func compare(
+    _ currentState: JSONValue, of name: String, with state: JSONValue, at path: [String]
+  ) throws(Failure) {
+    guard let number = model.node(named: name) else { throw unknownNode(name, at: path) }
+    let node = model.nodes[number]
+    var condition = StateCondition(node.folded(EvaluatorConfiguration(state: state)).state)
+    condition.fields = node.description?.stateFields?.map(\.name)
+    guard !condition.matches(node.folded(EvaluatorConfiguration(state: currentState)).state) else {
+      return
+    }
+    throw Failure(
+      path: path,
+      description: "'\(name)' is in state '\(condition.text(of: currentState))', expected "
+        + "'\(condition.text(of: state))'")
   }
 
   private func state(of node: String) -> JSONValue { configurations[node]?.state ?? .null }
 
-  private func unknownNode(_ name: String, at path: [String]) -> Failure {
+  func unknownNode(_ name: String, at path: [String]) -> Failure {
     let names = model.nodes.map(\.name) + loaded.topology.composites.map(\.name)
     return Failure(
       path: path,
       description: "the topology has no node '\(name)'" + Suggestion.among(names, like: name))
   }
 
-  private func unknownPipe(_ name: String, at path: [String]) -> Failure {
+  func unknownPipe(_ name: String, at path: [String]) -> Failure {
     Failure(
       path: path,
       description: "the topology has no pipe '\(name)'"
@@ -528,12 +534,12 @@ package struct ScenarioReplay {
   }
 
   /// Returns the canonical form of an event: a case without fields is only its name.
-  private static func canonicalForm(_ event: JSONValue) -> JSONValue {
+  static func canonicalForm(_ event: JSONValue) -> JSONValue {
     guard let name = event.caseName, event.caseMembers == [:] else { return event }
     return .string(name)
   }
 
-  private static func text(_ events: [JSONValue]) -> String {
+  static func text(_ events: [JSONValue]) -> String {
     events.isEmpty ? "no events" : events.map { "'\($0.caseText)'" }.joined(separator: ", ")
   }
 }

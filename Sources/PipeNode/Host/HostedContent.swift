@@ -191,6 +191,20 @@ extension HostedContent {
   }
 }
 
+extension HostedContent {
+  /// Handles a request to a gated node.
+  func gate(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
+    guard let content = content.asGateable else {
+      return reply(.invalid("nodes of this kind cannot be gated"))
+    }
+    do {
+      try content.gate(JSONRecord.decode(GateRequest.self, from: body), reply: reply)
+    } catch {
+      reply(.invalid("the request to the gate cannot be read: \(error)"))
+    }
+  }
+}
+
 /// The environment that a node gives to the machine that it hosts.
 package struct HostingContext: _Hosting {
   let parameters: JSONValue

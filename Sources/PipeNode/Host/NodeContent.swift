@@ -119,6 +119,13 @@ protocol ExplainableContent: NodeContent {
   func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply)
 }
 
+/// A content that can be gated: it then takes only the steps that a client requests.
+protocol GateableContent: NodeContent {
+  /// Handles a request to the gate. Replies once, at the latest when the requested step is
+  /// recorded.
+  func gate(_ request: GateRequest, reply: @escaping Reply)
+}
+
 /// A content with instances. Each subscriber of the feed selects the instances that it follows.
 protocol InstancePublishingContent: NodeContent {
   /// Begins to publish to this feed the states of the instances that subscribers follow.
@@ -177,6 +184,7 @@ protocol ContentRoles: AnyObject {
   var asParticipating: (any ParticipatingContent)? { get }
   var asJournaled: (any JournaledContent)? { get }
   var asInstancePublishing: (any InstancePublishingContent)? { get }
+  var asGateable: (any GateableContent)? { get }
 }
 
 extension ContentRoles {
@@ -192,6 +200,7 @@ extension ContentRoles {
   var asParticipating: (any ParticipatingContent)? { nil }
   var asJournaled: (any JournaledContent)? { nil }
   var asInstancePublishing: (any InstancePublishingContent)? { nil }
+  var asGateable: (any GateableContent)? { nil }
 }
 
 extension SelfEndingContent { var asSelfEnding: (any SelfEndingContent)? { self } }
@@ -205,6 +214,7 @@ extension ExplainableContent { var asExplainable: (any ExplainableContent)? { se
 extension CoordinatingContent { var asCoordinating: (any CoordinatingContent)? { self } }
 extension ParticipatingContent { var asParticipating: (any ParticipatingContent)? { self } }
 extension JournaledContent { var asJournaled: (any JournaledContent)? { self } }
+extension GateableContent { var asGateable: (any GateableContent)? { self } }
 extension InstancePublishingContent {
   var asInstancePublishing: (any InstancePublishingContent)? { self }
 }

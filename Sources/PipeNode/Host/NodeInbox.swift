@@ -35,7 +35,9 @@ final class NodeInbox {
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)
   /// The frames that clients send.
-  private static let clientFrames: Set<FrameKind> = [.request, .deadLetter, .synchronize, .explain]
+  private static let clientFrames: Set<FrameKind> = [
+    .request, .deadLetter, .synchronize, .explain, .gate,
+  ]
   /// The maximum number of messages that are read in a row before the node processes its inputs.
   private static let maximumMessagesPerTurn = 64
   /// The maximum time by which an acknowledgement is delayed.
@@ -208,6 +210,7 @@ final class NodeInbox {
         UnsafeRawBufferPointer(rebasing: body[keyLength...]),
         of: keyLength > 0 ? String(decoding: body[..<keyLength], as: UTF8.self) : nil,
         reply: answer)
+    case .gate: content.gate(body, reply: answer)
     case _ where body.count > WireLimits.maximumEventByteCount:
       answer(
         .invalid(

@@ -10,7 +10,7 @@ import PipeWire
 final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, RequestableContent,
   JournaledContent,
   DeadLetteringContent, ExplainableContent, ParticipatingContent, TraceableContent,
-  SelfEndingContent
+  SelfEndingContent, GateableContent
 {
   let description: MachineDescription
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
@@ -27,6 +27,9 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   private let refusals: MachineRefusals<Hosted>
   @exclusivity(unchecked)
   private var hasStarted = false
+  /// The gate that takes the steps; `nil` if the node is not gated.
+  @exclusivity(unchecked)
+  private var gate: MachineGate<Hosted>?
 
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -157,6 +160,10 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) {
     machineParticipant.attach(to: services, configuration)
+    if configuration.isGated == true {
+      gate = MachineGate(core, pipes, requests, machineParticipant, outlets)
+      return
+    }
     guard let timers = core.engine.timers else { return }
     let alarm = LoopAlarm(services.loop)
     timers.useAlarm { [weak self] delay, number in
@@ -197,11 +204,19 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
     reply: @escaping Reply
   ) {
+    guard gate == nil else { return reply(.invalid(MachineGate<Hosted>.rejection)) }
     requests.request(body, key: key, oldest: oldest, wantsState: wantsState, reply: reply)
   }
 
   func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+    guard gate == nil else { return reply(.invalid(MachineGate<Hosted>.rejection)) }
     requests.resolveDeadLetter(id, drops: drops, reply: reply)
+  }
+
+  @export(interface)
+  func gate(_ request: GateRequest, reply: @escaping Reply) {
+    guard let gate else { return reply(.invalid("the node is not gated")) }
+    gate.take(request, reply: reply)
   }
 
   @export(interface)
@@ -217,7 +232,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   }
 
   var hasWork: Bool {
-    guard core.isStarted, core.engine.canTakeInput else { return false }
+    guard core.isStarted, core.engine.canTakeInput, gate == nil else { return false }
     return !core.inbox.isEmpty || core.engine.hasQueuedInput
   }
 
@@ -235,6 +250,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
 
   func takeTurn() {
     guard core.isStarted else { return }
+    if let gate { return gate.takeTurn() }
     // Only the first event of a turn is measured: reading the clock for each event has a measurable
     // cost.
     let start = core.inbox.isEmpty ? nil : BootClock.nanoseconds

@@ -68,6 +68,24 @@ package struct MachineInbox<Event, Request> {
     return .event(event, pipe: pipe)
   }
 
+  /// Returns the waiting events of a pipe, in the order of their turns, and its postponed events.
+  package func events(
+    of pipe: Int
+  ) -> (waiting: [PipeEvent<Event>], postponed: [PipeEvent<Event>]) {
+    var queue = pipeQueues[pipe].waiting
+    return (queue.removeAll(), pipeQueues[pipe].postponedEvents)
+  }
+
+  /// Removes and returns the next request.
+  package mutating func nextRequest() -> Input? { requests.popFirst().map { .request($0) } }
+
+  /// Removes and returns the next waiting event of a pipe.
+  package mutating func next(of pipe: Int) -> PipeEvent<Event>? {
+    guard let event = pipeQueues[pipe].waiting.popFirst() else { return nil }
+    if pipeQueues[pipe].waiting.isEmpty { waitingPipes.remove(pipe) }
+    return event
+  }
+
   /// Sets an event aside until ``retryPostponed()``.
   /// - Precondition: The event has its postponement number already.
   package mutating func postpone(_ event: PipeEvent<Event>, of pipe: Int) {

@@ -77,6 +77,11 @@ final class MachineOutlets: PortBinder {
     }
   }
 
+  /// The outbound pipes with their pending events, for the report of a gate.
+  var gateReports: [GateReport.PipeEnd] {
+    outPipes.filter { pipe in !stepReportPipes.contains { $0.0 === pipe } }.map(\.gateReport)
+  }
+
   /// Whether any pipe is full.
   var isFull: Bool { outPipes.contains { $0.isFull } }
 

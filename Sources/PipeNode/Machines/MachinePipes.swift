@@ -106,6 +106,49 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
+  // MARK: Reports for gates
+
+  /// Returns the index of the pipe with this name, and its refusal policy.
+  func find(_ name: String) -> (index: Int, onRefused: RefusalPolicy)? {
+    inPipes.firstIndex { $0.name == name }.map { ($0, inPipes[$0].onRefused) }
+  }
+
+  /// Returns the reason why the machine refuses an event in its current state; `nil` if it accepts
+  /// the event, or if its transition is asynchronous.
+  @export(interface)
+  func reasonToRefuse(_ event: PipeEvent<Hosted.Event>) -> String? {
+    guard case .event(let content) = event.content,
+      core.reasonToRefuse(unsynchronized: content) == nil
+    else { return "undecodable" }
+    guard case .refused(let refusal) = core.engine.machine.step(core.engine.state, content) else {
+      return nil
+    }
+    return refusal.code
+  }
+
+  /// The inbound pipes with their events, for the report of a gate.
+  @export(interface)
+  var gateReports: [GateReport.PipeEnd] {
+    inPipes.map { pipe in
+      let events = core.inbox.events(of: pipe.index)
+      return GateReport.PipeEnd(
+        pipe: pipe.name, stream: pipe.state.stream, last: pipe.state.lastReceived,
+        events: events.postponed.map { gateReport(of: $0, isPostponed: true) }
+          + events.waiting.map { gateReport(of: $0, isPostponed: false) })
+    }
+  }
+
+  private func gateReport(
+    of event: PipeEvent<Hosted.Event>, isPostponed: Bool
+  ) -> GateReport.Event {
+    let json: JSONValue =
+      switch event.content {
+      case .event(let content): core.json(of: content)
+      case .undecodable(_, let text): text
+      }
+    return GateReport.Event(number: event.sequence, event: json, isPostponed: isPostponed)
+  }
+
   // MARK: Processing events
 
   func process(_ event: consuming PipeEvent<Hosted.Event>, of pipe: Int) {

@@ -317,7 +317,8 @@ package struct RequestRegistry {
     case .accepted(let version, let state): .answered(key, version: version, state: state)
     case .refused(.thrown(let reason), _, _):
       .answered(key, version: 0, state: JSONValue.string(reason).bytes)
-    case .refused, .invalid, .busy, .unavailable, .forgotten, .done, .synchronized, .explained, nil:
+    case .refused, .invalid, .busy, .unavailable, .forgotten, .done, .synchronized, .explained,
+      .gated, nil:
       nil
     }
   }
@@ -341,7 +342,7 @@ extension RequestReply {
   fileprivate var stateByteCount: Int {
     switch self {
     case .accepted(_, let state), .refused(_, _, let state): state.count
-    case .busy, .invalid, .unavailable, .done, .synchronized, .explained, .forgotten: 0
+    case .busy, .invalid, .unavailable, .done, .synchronized, .explained, .gated, .forgotten: 0
     }
   }
 
@@ -350,7 +351,7 @@ extension RequestReply {
     switch self {
     case .accepted(let version, _): .accepted(version: version, state: [])
     case .refused(let refusal, let version, _): .refused(refusal, version: version, state: [])
-    case .busy, .invalid, .unavailable, .done, .synchronized, .explained, .forgotten: self
+    case .busy, .invalid, .unavailable, .done, .synchronized, .explained, .gated, .forgotten: self
     }
   }
 }

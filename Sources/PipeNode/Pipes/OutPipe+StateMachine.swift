@@ -131,6 +131,11 @@ package struct OutPipeStateMachine: Sendable {
     lastQueued += 1
   }
 
+  /// The events that the receiver has not acknowledged, each with its number.
+  package var pendingEvents: [(number: UInt64, event: [UInt8])] {
+    batches.flatMap { $0.events }.filter { $0.number > lastAcknowledged }
+  }
+
   /// Notes that all queued events are recorded, or that the pipe is not durable.
   package mutating func record() { lastRecorded = lastQueued }
 

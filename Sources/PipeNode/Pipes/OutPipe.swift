@@ -1,4 +1,5 @@
 import PipeJournal
+import PipeMachines
 import PipeSupport
 import PipeSystem
 import PipeTransport
@@ -105,6 +106,15 @@ final class OutPipe: Touchable {
   }
 
   var isFull: Bool { state.isFull }
+
+  /// The end of the pipe in the report of a gate.
+  var gateReport: GateReport.PipeEnd {
+    GateReport.PipeEnd(
+      pipe: name, stream: state.stream, last: state.lastQueued,
+      events: state.pendingEvents.map {
+        GateReport.Event(number: $0.number, event: JSONValue(shown: $0.event))
+      })
+  }
 
   /// Queues an event. `write` must append the event's JSON to its argument. The event is sent at
   /// the end of the turn.

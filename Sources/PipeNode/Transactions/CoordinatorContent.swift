@@ -9,7 +9,8 @@ import PipeWire
 /// decisions of ``CoordinatorStateMachine``, and publishes the states of the composites.
 final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledContent,
   DeadLetteringContent,
-  ExplainableContent, CoordinatingContent, SelfEndingContent, CoordinatorLinksOwner
+  ExplainableContent, CoordinatingContent, SelfEndingContent, GateableContent,
+  CoordinatorLinksOwner
 {
   /// The name that replaces the name of a machine in the journal and in the description.
   static let machineName = JournalSnapshot.compositeMachine
@@ -32,6 +33,8 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   private var rules: CoordinatorRules?
   private var outs: [(NodeConfiguration.Out, OutPipe)] = []
   private var ins: [InPipe] = []
+  /// The outbound pipes of a gated coordinator; `nil` if the coordinator is not gated.
+  private var gatedOuts: [OutPipe]?
   @exclusivity(unchecked)
   private var services: NodeServices?
   private var plan: CoordinatorPlan?
@@ -102,6 +105,10 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
       recorded: recorded, consumed: journal?.contents?.inPipeProgressByPipe ?? [:], log: log)
     for name in rules?.nodes ?? [] { updateStepReports(by: name) }
     records.remove(nodes: recorded.keys.filter { rules?.nodes.contains($0) != true })
+    if configuration.isGated == true {
+      gatedOuts = outs.map(\.1)
+      pipes.gate()
+    }
     (outs, ins) = ([], [])
     compositesByName = Dictionary(planned.map { ($0.name, $0) }) { first, _ in first }
     let recovered = records.takeRestored()
@@ -339,6 +346,21 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
 
   func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply) {
     reply(.explained(by: coordinator.explanation))
+  }
+
+  func gate(_ request: GateRequest, reply: @escaping Reply) {
+    guard let gatedOuts else { return reply(.invalid("the node is not gated")) }
+    func report(_ outcome: GateReport.Outcome?) -> RequestReply {
+      .gated(
+        by: GateReport(outcome, ins: pipes.gateReports, outs: gatedOuts.map(\.gateReport)))
+    }
+    switch request {
+    case .look: reply(report(nil))
+    case .takePipe(let pipe, let number):
+      pipes.permit(number, of: pipe) { reply(report($0)) }
+    case .evaluate, .takeOutside, .takeEffect, .endEffect, .fireTimer:
+      reply(.invalid("a coordinator takes only events of pipes through its gate"))
+    }
   }
 
   // MARK: Events and step reports from pipes

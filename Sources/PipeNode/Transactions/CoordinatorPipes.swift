@@ -10,6 +10,9 @@ final class CoordinatorPipes {
   private let log: NodeLog
   private var pipes: [CoordinatorPipe] = []
   private var deadLetters: DeadLetters
+  /// The event that a gated coordinator may take; `nil` if it may take none.
+  private var permission: (pipe: String, number: UInt64, answer: (GateReport.Outcome) -> Void)?
+  private var isGated = false
 
   /// The pause before the next attempt if an attempt failed because not all participants could
   /// answer.
@@ -28,13 +31,50 @@ final class CoordinatorPipes {
     try events.forEach { pipes[index].append(Array($0), sequence: $1) }
   }
 
-  var hasWork: Bool { pipes.contains(where: \.hasWork) }
+  var hasWork: Bool {
+    isGated ? pipes.contains { $0.hasReply } : pipes.contains(where: \.hasWork)
+  }
+
+  // MARK: Gates
+
+  /// Lets the pipes request only the events that ``permit(_:of:answer:)`` names.
+  func gate() { isGated = true }
+
+  /// Requests the event of a pipe with this number as soon as it has arrived.
+  func permit(
+    _ number: UInt64, of pipe: String, answer: @escaping (GateReport.Outcome) -> Void
+  ) {
+    guard let waiting = pipes.first(where: { $0.pipe.name == pipe }) else {
+      return answer(.impossible(problem: "the composite has no inbound pipe '\(pipe)'"))
+    }
+    if let first = waiting.firstNumber, first < number {
+      return answer(
+        .impossible(problem: "event number \(first) of pipe '\(pipe)' is before it"))
+    }
+    permission = (pipe, number, answer)
+    takeTurn()
+  }
+
+  /// Answers the request of the gate.
+  private func answerGate(_ outcome: GateReport.Outcome) {
+    guard let permission else { return }
+    self.permission = nil
+    permission.answer(outcome)
+  }
+
+  /// The inbound pipes with their events, for the report of a gate.
+  var gateReports: [GateReport.PipeEnd] { pipes.map(\.gateReport) }
 
   func takeTurn() {
     for index in pipes.indices {
       // Handles the reply at the beginning of a turn. So the turn records the progress of the pipe
       // before the pipe acknowledges the event.
       if let reply = pipes[index].takeReply() { dispose(of: index, after: reply) }
+      if isGated {
+        guard let permission, permission.pipe == pipes[index].pipe.name,
+          pipes[index].firstNumber == permission.number
+        else { continue }
+      }
       if let entry = pipes[index].next() { ask(entry, of: index) }
     }
   }
@@ -53,16 +93,22 @@ final class CoordinatorPipes {
     guard let entry = pipes[index].requested else { return }
     let pipe = pipes[index].pipe
     let refusalReason: String
+    var gateOutcome = GateReport.Outcome.refused(reason: "undecodable")
     switch reply {
-    case .synchronized(.atomic(.committed)): return finish(entry, of: index)
+    case .synchronized(.atomic(.committed)):
+      finish(entry, of: index)
+      return answerGate(.accepted)
     case .synchronized(.atomic(.refused(let refusals)))
     where pipe.onRefused == .ignore && refusals.allSatisfy(\.reason.canBeIgnored):
       pipe.ignoredCount += 1
-      return finish(entry, of: index)
+      finish(entry, of: index)
+      return answerGate(Self.gateOutcome(refusals))
     case .synchronized(.atomic(.refused(let refusals))):
+      gateOutcome = Self.gateOutcome(refusals)
       refusalReason = "refused: " + refusals.map(\.description).joined(separator: "; ")
     case .invalid(let text): refusalReason = text
-    case .synchronized, .busy, .unavailable, .forgotten, .done, .accepted, .refused, .explained:
+    case .synchronized, .busy, .unavailable, .forgotten, .done, .accepted, .refused, .explained,
+      .gated:
       // No participant has applied the event, and the refusal did not depend on a participant's
       // state. So the event is tried again after a pause.
       pipes[index].pause()
@@ -74,11 +120,17 @@ final class CoordinatorPipes {
     let refused = RefusedEvent(
       pipe: pipe.name, sequence: entry.sequence, event: JSONValue(shown: entry.event),
       reason: refusalReason)
+    answerGate(gateOutcome)
     if let failure = refused.dispose(pipe.onRefused, in: &deadLetters, log: log) {
       coordinator.onEnd?(failure)
     } else {
       finish(entry, of: index)
     }
+  }
+
+  private static func gateOutcome(_ refusals: [BlockingParticipant]) -> GateReport.Outcome {
+    .refusedByParticipants(
+      reasons: Dictionary(refusals.map { ($0.participant, $0.reason.code) }) { first, _ in first })
   }
 
   private func finish(_ entry: CoordinatorPipe.Entry, of index: Int) {
@@ -156,6 +208,20 @@ private struct CoordinatorPipe {
     guard requested == nil, !isPaused else { return nil }
     requested = waiting.popFirst()
     return requested
+  }
+
+  var hasReply: Bool { reply != nil }
+
+  /// The number of the event that would be requested next; `nil` if there is none.
+  var firstNumber: UInt64? { (requested ?? waiting.first)?.sequence }
+
+  var gateReport: GateReport.PipeEnd {
+    var queue = waiting
+    return GateReport.PipeEnd(
+      pipe: pipe.name, stream: pipe.state.stream, last: pipe.state.lastReceived,
+      events: ((requested.map { [$0] } ?? []) + queue.removeAll()).map {
+        GateReport.Event(number: $0.sequence, event: JSONValue(shown: $0.event))
+      })
   }
 
   mutating func answered(_ reply: RequestReply) { self.reply = reply }

@@ -106,7 +106,8 @@ package struct EmittedEvents {
     // The coordinator is stopping. The node will request the event from the coordinator's next
     // process.
     case .synchronized: return nil
-    case .accepted, .refused, .busy, .unavailable, .forgotten, .done, .explained, nil: return nil
+    case .accepted, .refused, .busy, .unavailable, .forgotten, .done, .explained, .gated, nil:
+      return nil
     }
   }
 

@@ -69,6 +69,8 @@ package struct LaunchPlan {
   let address: String
   /// The directory in which the nodes record their steps; `nil` if the run is not recorded.
   private(set) var run: String?
+  /// Whether the nodes are gated: they take only the steps that a client requests.
+  private(set) var isGated = false
   /// The paths of the programs that can try to read journals before their nodes start.
   let programsReadingJournals: Set<String>
   /// The environment that all processes inherit.
@@ -124,6 +126,18 @@ package struct LaunchPlan {
     for index in nodes.indices { nodes[index].configuration.run = run }
   }
 
+  /// Lets the nodes take only the steps that a client requests. All nodes start together, because no
+  /// node takes a step by itself that another node could wait for. No node is restarted.
+  package mutating func gate() {
+    isGated = true
+    for index in nodes.indices {
+      nodes[index].configuration.isGated = true
+      nodes[index].supervision.dependencies = []
+      nodes[index].supervision.isRequired = false
+      nodes[index].supervision.restart.mode = .never
+    }
+  }
+
   /// Returns the plan of another topology for the same run.
   /// - Throws: The errors of the initializer.
   package func replanned(
@@ -132,6 +146,7 @@ package struct LaunchPlan {
     var next = try LaunchPlan(
       loaded, directories: directories, job: job, at: keys.map { (address, $0) })
     if let run { next.record(in: run) }
+    if isGated { next.gate() }
     return next
   }
 

@@ -18,6 +18,8 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case synchronize = 19
   /// Asks how the receiver would respond to events, without changing its state.
   case explain = 20
+  /// A request to a gated node, which takes only the steps that it is requested to take.
+  case gate = 21
   // Frames of feeds, which a node publishes on its XPUB. See ``FeedTopic``.
   case state = 32
   case summary = 33
@@ -220,6 +222,18 @@ package struct EventBatch: Hashable, Sendable {
     let length = UInt32(bytes.count - start - 4).littleEndian
     bytes.withUnsafeMutableBytes { $0.storeBytes(of: length, toByteOffset: start, as: UInt32.self) }
     count += 1
+  }
+
+  /// The events of the batch, each with its sequence number.
+  package var events: [(number: UInt64, event: [UInt8])] {
+    bytes.withUnsafeBytes { body in
+      var offset = Self.headCount(schemaVersion)
+      return (0..<count).map { index in
+        let length = Self.eventLength(in: body, at: offset)
+        defer { offset += 4 + length }
+        return (firstSequence + index, Array(body[(offset + 4)..<(offset + 4 + length)]))
+      }
+    }
   }
 
   /// Removes the events after `sequence`, and returns them as a new batch.

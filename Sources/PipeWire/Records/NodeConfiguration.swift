@@ -131,16 +131,20 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   /// The directory of the recorded run, in which the node logs its steps; `nil` if the run is not
   /// recorded.
   package var run: String?
+  /// Whether the node is gated: it takes only the steps that a client requests. `nil` for `false`.
+  package var isGated: Bool?
 
   private enum CodingKeys: String, CodingKey {
     case outs, ins, plan, run
+    case isGated = "gated"
     case participant = "participation"
   }
 
   package init(
     outs: [Out] = [], ins: [In] = [], participant: Participant? = nil,
-    plan: CoordinatorPlan? = nil, run: String? = nil
+    plan: CoordinatorPlan? = nil, run: String? = nil, isGated: Bool? = nil
   ) {
+    self.isGated = isGated
     self.run = run
     self.outs = outs
     self.ins = ins

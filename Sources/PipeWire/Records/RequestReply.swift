@@ -23,6 +23,8 @@ package enum RequestReply: Sendable {
   case synchronized(TransactionReply)
   /// The node's hypothetical responses to events, as JSON.
   case explained([UInt8])
+  /// The possible steps of a gated node, and the outcome of its step, as JSON.
+  case gated([UInt8])
 
   /// The code of a reply, which is the `count` of the frame's header.
   package enum Code: UInt32, Sendable {
@@ -32,6 +34,7 @@ package enum RequestReply: Sendable {
     /// The commit of a synchronized event, reported to the participant's effect that requested it.
     case committed = 8
     case forgotten = 9
+    case gated = 10
   }
 
   /// Returns the frame that answers a request.
@@ -68,6 +71,7 @@ package enum RequestReply: Sendable {
     case .done: return (.done, 0, [])
     case .synchronized(let reply): return (.synchronized, 0, reply.json.bytes)
     case .explained(let json): return (.explained, 0, json)
+    case .gated(let json): return (.gated, 0, json)
     }
   }
 

@@ -46,6 +46,8 @@ struct TopologyRun {
   var startTimeout: Duration?
   /// The directory in which the nodes record their steps; `nil` if the run is not recorded.
   var recordingDirectory: String?
+  /// Whether the nodes take only the steps that a client requests.
+  var isGated = false
   /// Whether the run stops when standard input is closed.
   var hasLifeline = false
 
@@ -97,6 +99,7 @@ struct TopologyRun {
     if let recordingDirectory {
       plan.record(in: try beginRecording(in: recordingDirectory, of: loaded))
     }
+    if isGated { plan.gate() }
     if let unknown = nodes.first(where: { !plan.commandNames.contains($0) }) {
       throw TopologyClientError.unknownNode(unknown, known: plan.commandNames)
     }

@@ -31,6 +31,9 @@ struct Run: Verb {
         "lifeline",
         "Stops the topology gracefully when standard input is closed; for tests and scripts"),
       Option(
+        "gated",
+        "Lets the nodes take only the steps of a scenario; used by 'test'"),
+      Option(
         "keys", value: .directory,
         "With engine kubernetes: the directory with the keys from 'export kubernetes --secrets'"
       ),
@@ -60,6 +63,7 @@ struct Run: Verb {
     run.startTimeout = arguments.duration("timeout")
     run.pageArguments = try page(arguments)
     run.hasLifeline = arguments.contains(option: "lifeline")
+    run.isGated = arguments.contains(option: "gated")
     return try run.run(console: console)
   }
 

@@ -69,7 +69,7 @@ extension VerbOutcomeTests {
     Row("check", 2, "orchestrator check --help"),
     Row("check --time 1s ward.yaml", 2, "--time requires --explore"),
     Row("check --explore nofile.yaml", 2, "[unreadable-file]"),
-    Row("test nofile", 2, "use --in-process"),
+    Row("test nofile", 2, "[unreadable-file]"),
     Row("config nofile.yaml", 2, "[unreadable-file]"),
     Row("export bogus ward.yaml", 2, "invalid value 'bogus' for FORMAT"),
     Row("export promela nofile.yaml", 2, "[unreadable-file]"),

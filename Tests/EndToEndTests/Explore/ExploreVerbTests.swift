@@ -214,7 +214,7 @@ struct ExploreVerbTests {
         "no such property 'nope' in halting.yaml; it has none"
       ),
       ("check --explore --graph s.png halting.yaml", "must end in .dot"),
-      ("test halting.yaml", "use --in-process"),
+      ("test halting.yaml", "the scenario: unknown key 'program'"),
       ("test --in-process halting.yaml", "the scenario: unknown key 'program'"),
       ("export promila halting.yaml", Suggestion.hint("promela")),
     ])

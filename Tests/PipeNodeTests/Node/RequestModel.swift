@@ -242,7 +242,8 @@ struct RequestModel {
       }
       clients[index].requests[new] = Request(event: request.event)
       send(new, of: index)
-    case .done, .synchronized, .explained: violations.append("received an unexpected answer")
+    case .done, .synchronized, .explained, .gated:
+      violations.append("received an unexpected answer")
     }
   }
 
