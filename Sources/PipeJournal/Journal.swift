@@ -46,6 +46,8 @@ package final class Journal {
   private var pendingOperations: [UInt8] = []
   let boot = BootClock.bootID
   package let durability: Durability
+  /// The limits of the records and dead letters.
+  package let retention: JournalRetention
   private var lastStateRecordID: Int64 = 0
   private lazy var lookupTransaction = (
     begin: Result { try database.prepare("BEGIN") }, end: Result { try database.prepare("COMMIT") }
@@ -67,7 +69,8 @@ package final class Journal {
   /// The number of records made since this object opened the journal.
   package private(set) var recordCount: UInt64 = 0
   private var oldestRecord: Int64 = 0
-  private var states = RecordedStates()
+  private var states: RecordedStates
+  private var expiry: RecordExpiry
   /// Whether the file is new and still has no records. Until the first record, SQLite does not
   /// synchronize the file to the disk.
   private var isFirstRecordDue = false
@@ -87,11 +90,14 @@ package final class Journal {
   ///   open the journal.
   package init(
     opening path: String, identity: Identity, durability: Durability,
-    heldBy incarnation: UInt64? = nil
+    keeping retention: JournalRetention = JournalRetention(), heldBy incarnation: UInt64? = nil
   ) throws(JournalError) {
     self.path = path
     self.identity = identity
     self.durability = durability
+    self.retention = retention
+    states = RecordedStates(keeping: retention)
+    expiry = RecordExpiry(after: retention.recordAge)
     marker = try StepMarkerFile(path: path, node: identity.node)
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
@@ -141,7 +147,7 @@ package final class Journal {
       }
       lastApplied = contents?.participant.lastApplied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
-      if contents != nil { states = try RecordedStates(database) }
+      if contents != nil { try states.addGroups(of: database) }
       lastStateRecordID = contents?.record.id ?? 0
       lastVersion = contents?.record.version ?? 0
     } catch {
@@ -151,10 +157,12 @@ package final class Journal {
 
   /// Opens the journal, or creates a new one, and calls ``begin()``.
   package convenience init(
-    _ path: String, identity: Identity, durability: Durability, heldBy incarnation: UInt64? = nil
+    _ path: String, identity: Identity, durability: Durability,
+    keeping retention: JournalRetention = JournalRetention(), heldBy incarnation: UInt64? = nil
   ) throws(JournalError) {
     try self.init(
-      opening: path, identity: identity, durability: durability, heldBy: incarnation)
+      opening: path, identity: identity, durability: durability, keeping: retention,
+      heldBy: incarnation)
     try begin()
   }
 
@@ -357,13 +365,33 @@ package final class Journal {
         .integer(time),
         .text(cause), .integer(steps), .text(state), .schema(schema))
     }
-    guard let first = states.oldestRecordToKeep(upTo: lastStateRecordID, oldest: oldestRecord)
+    let unexpired = try firstUnexpiredRecord(at: time)
+    guard
+      let first = states.oldestRecordToKeep(
+        upTo: lastStateRecordID, oldest: oldestRecord, unexpired: unexpired)
     else { return }
     oldestRecord = first
     run(.deleteRecords, .integer(oldestRecord))
     // A long queue leaves free pages in the file. Each deletion of old records returns some of
     // these pages to the file system.
     run(.incrementalVacuum)
+  }
+
+  /// Returns the number of the first record that is not too old; `nil` if no check is due.
+  private func firstUnexpiredRecord(at time: Int64) throws -> Int64? {
+    guard let oldestTime = expiry.beginCheck(at: time) else { return nil }
+    let end = oldestRecord + RecordedStates.deletionLimit
+    // Reads only records that will be deleted, and one more.
+    let first = try database.select(
+      "SELECT id FROM record WHERE id < ? AND time >= ? ORDER BY id LIMIT 1", .integer(end),
+      .integer(oldestTime)
+    ) { $0.integer(0) }.first
+    if let first { return first }
+    // Records that are only in the log are recent.
+    let last = try JournalCheck.selectNumber(
+      "SELECT coalesce(max(id), 0) FROM record", in: database)
+    if last >= end { expiry.continueCheck(at: time) }
+    return min(end, last + 1)
   }
 
   package func recordConsumption(of pipe: String, stream: UInt64, applied: UInt64, closed: Bool)
@@ -482,7 +510,10 @@ package final class Journal {
     return deadLetter
   }
 
-  package func removeDeadLetter(_ id: UInt64) throws { run(.deadLetterRemoved, .integer(id)) }
+  package func removeDeadLetter(_ id: UInt64) throws {
+    run(.deadLetterRemoved, .integer(id))
+    run(.incrementalVacuum)
+  }
 
   /// Records the answer to a request.
   ///

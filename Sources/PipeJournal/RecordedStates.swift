@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeWire
 
 /// Decides how a journal records each state: completely, or as the difference from a base. The base
 /// is the last state that was recorded completely.
@@ -38,12 +39,23 @@ struct RecordedStates {
   static let minimumByteCount = 4 << 10
   /// The maximum number of records in a group. Unit: records.
   private static let groupLimit: Int64 = 256
+  /// The minimum number of records that the journal keeps, even if their states are large or old.
+  private static let minimumRecordCount = Int64(JournalRetention.minimumRecordCount)
+  /// The maximum number of records to delete at a time, so that the node continues soon. More
+  /// records than this are due only after the limits were lowered.
+  static let deletionLimit: Int64 = 1_000
+  /// The number of records after which the next deletion follows, while too many records are due.
+  private static let deletionInterval: Int64 = 128
+
   /// The number of records that the journal keeps for readers.
-  private static let recordLimit: Int64 = 1_000
-  /// The minimum number of records that the journal keeps, even if their states are large.
-  private static let minimumRecordCount: Int64 = 8
+  private let recordLimit: Int64
   /// The maximum total size of the groups that the journal keeps. Unit: bytes.
-  private static let byteLimit = 4 << 20
+  private let byteLimit: Int
+
+  init(keeping retention: JournalRetention = JournalRetention()) {
+    recordLimit = Int64(retention.records)
+    byteLimit = retention.recordByteLimit
+  }
 
   // MARK: Recording states
 
@@ -94,19 +106,22 @@ struct RecordedStates {
 
   /// Returns the number of the oldest record to keep; `nil` if no records should be deleted.
   ///
-  /// To keep deletions rare, returns `nil` until a limit is exceeded by a quarter.
+  /// To keep deletions rare, returns `nil` until a limit is exceeded by a quarter, or by 250
+  /// records.
   /// - Parameters:
   ///   - last: The number of the last record.
   ///   - oldest: The number of the oldest record.
-  mutating func oldestRecordToKeep(upTo last: Int64, oldest: Int64) -> Int64? {
+  ///   - unexpired: The number of the first record that is not too old; `nil` if it is not known.
+  mutating func oldestRecordToKeep(
+    upTo last: Int64, oldest: Int64, unexpired: Int64? = nil
+  ) -> Int64? {
     var first = oldest
-    if last - oldest > Self.recordLimit + Self.recordLimit / 4 {
-      first = last - Self.recordLimit + 1
-    }
-    if byteCount > Self.byteLimit + Self.byteLimit / 4 {
+    if last - oldest > recordLimit + min(recordLimit / 4, 250) { first = last - recordLimit + 1 }
+    if let unexpired { first = max(first, min(unexpired, last - Self.minimumRecordCount + 1)) }
+    if byteCount > byteLimit + byteLimit / 4 {
       var rest = byteCount
       for group in groups {
-        guard rest > Self.byteLimit, last - group.lastRecord >= Self.minimumRecordCount else {
+        guard rest > byteLimit, last - group.lastRecord >= Self.minimumRecordCount else {
           break
         }
         rest -= group.byteCount
@@ -114,6 +129,10 @@ struct RecordedStates {
       }
     }
     guard first > oldest else { return nil }
+    if first - oldest > Self.deletionLimit {
+      guard last.isMultiple(of: Self.deletionInterval) else { return nil }
+      first = oldest + Self.deletionLimit
+    }
     // Differences that are kept require their base, so the base is kept too.
     if let group = groups.first(where: { $0.lastRecord >= first }), group.baseRecord < first {
       first = group.baseRecord
@@ -129,8 +148,8 @@ struct RecordedStates {
 
 // Reading the recorded states.
 extension RecordedStates {
-  /// Reads the groups from the records of a database. The next state will be recorded completely.
-  init(_ database: Database) throws {
+  /// Adds the groups of the records in a database. The next state will be recorded completely.
+  mutating func addGroups(of database: Database) throws {
     let hasDifferences = try JournalCheck.selectNumber(
       "SELECT EXISTS (SELECT 1 FROM record WHERE base IS NOT NULL)", in: database)
     let hasLargeState = try JournalCheck.selectNumber(

@@ -94,4 +94,17 @@ package enum ByteSizeText {
     let unit = byteUnits.first { size.isMultiple(of: $0.size) && size >= $0.size }
     return unit.map { "\(size / $0.size)\($0.name)" } ?? "\(size)B"
   }
+
+  /// Formats a size for display, rounded to three digits: `20.1 MB`, `812 B`.
+  package static func rounded(_ size: Int64) -> String {
+    var (value, rest) = (Double(max(0, size)), ["B", "kB", "MB", "GB", "TB"][...])
+    while value >= 999.5, rest.count > 1 {
+      value /= 1_000
+      rest.removeFirst()
+    }
+    let unit = rest.first ?? ""
+    if unit == "B" || value >= 99.95 { return "\(Int(value.rounded())) \(unit)" }
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10) \(unit)"
+  }
 }

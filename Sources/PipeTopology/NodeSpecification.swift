@@ -26,6 +26,23 @@ public struct NodeSpecification: Hashable, Sendable {
     }
   }
 
+  /// The limits of a node's journal that differ from the topology's limits.
+  public struct Journal: Hashable, Sendable {
+    /// The number of records to keep; `nil` uses the topology's number.
+    public var records: Int?
+    /// How long a record is kept; `nil` uses the topology's duration.
+    public var recordAge: Duration?
+    /// The number of dead letters that the journal stores; `nil` uses the topology's number.
+    public var deadLetters: Int?
+
+    /// Makes limits.
+    public init(records: Int? = nil, recordAge: Duration? = nil, deadLetters: Int? = nil) {
+      self.records = records
+      self.recordAge = recordAge
+      self.deadLetters = deadLetters
+    }
+  }
+
   /// The permitted numbers of instances in memory.
   static let residentInstancesRange = 1...100_000_000
   /// The default time for which an instance is kept after it has ended.
@@ -52,6 +69,8 @@ public struct NodeSpecification: Hashable, Sendable {
   public var stop: StopPolicy
   /// The node's own log limits, which override the topology's limits.
   public var logs: Logs
+  /// The limits of the node's journal that differ from the topology's limits.
+  public var journal: Journal
   /// The rules by which the orchestrator restarts the node.
   public var restart: RestartPolicy
   /// Whether the topology stops when the node fails. Default: `false`.
@@ -90,8 +109,8 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
-    stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), key: String? = nil,
-    maximumResidentInstances: Int? = nil,
+    stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), journal: Journal = Journal(),
+    key: String? = nil, maximumResidentInstances: Int? = nil,
     finalStates: [String] = [], keepDuration: Duration? = nil, shards: Int = 1
   ) {
     self.shards = shards
@@ -102,6 +121,7 @@ public struct NodeSpecification: Hashable, Sendable {
     self.workingDirectory = workingDirectory
     self.stop = stop
     self.logs = logs
+    self.journal = journal
     self.name = name
     self.content = content
     self.program = program

@@ -35,6 +35,8 @@ public struct Topology: Sendable {
   public var timeouts: Timeouts
   /// The limits of each log.
   public var logs: LogRetention
+  /// The limits of each journal.
+  public var journal: JournalRetention
   /// The settings of `check --explore`; `nil` if the file has no `explore` section.
   public var explore: ExploreSection?
   /// The codes of warnings that `check` does not report.
@@ -46,7 +48,7 @@ public struct Topology: Sendable {
     nodes: [NodeSpecification] = [], pipes: [PipeSpecification] = [],
     composites: [CompositeSpecification] = [], monitors: [MonitorSpecification] = [],
     timeouts: Timeouts = Timeouts(), logs: LogRetention = LogRetention(),
-    explore: ExploreSection? = nil,
+    journal: JournalRetention = JournalRetention(), explore: ExploreSection? = nil,
     silence: [Diagnostic.Code] = []
   ) {
     self.name = name
@@ -58,6 +60,7 @@ public struct Topology: Sendable {
     self.monitors = monitors
     self.timeouts = timeouts
     self.logs = logs
+    self.journal = journal
     self.explore = explore
     self.silence = silence
   }
@@ -152,6 +155,14 @@ public struct Topology: Sendable {
       maxSize: node.logs.maxSize ?? logs.maxSize, maxFiles: node.logs.maxFiles ?? logs.maxFiles)
   }
 
+  /// Returns the limits of a node's journal: the topology's limits, overridden by the node's own.
+  public func journal(of node: NodeSpecification) -> JournalRetention {
+    JournalRetention(
+      records: node.journal.records ?? journal.records,
+      recordAge: node.journal.recordAge ?? journal.recordAge,
+      deadLetters: node.journal.deadLetters ?? journal.deadLetters)
+  }
+
   /// Returns the environment variables of a node: the topology's, overridden by the node's own.
   public func environment(of node: NodeSpecification) -> [String: String] {
     environment.merging(node.environment) { _, own in own }
@@ -164,7 +175,8 @@ extension Topology: Equatable {
   public static func == (left: Topology, right: Topology) -> Bool {
     left.name == right.name && left.program == right.program
       && left.environment == right.environment && left.pipes == right.pipes
-      && left.timeouts == right.timeouts && left.logs == right.logs && left.explore == right.explore
+      && left.timeouts == right.timeouts && left.logs == right.logs
+      && left.journal == right.journal && left.explore == right.explore
       && left.silence == right.silence
       && left.nodes.sorted { $0.name < $1.name } == right.nodes.sorted { $0.name < $1.name }
       && left.composites.sorted { $0.name < $1.name }

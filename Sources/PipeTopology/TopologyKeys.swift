@@ -50,6 +50,7 @@ package enum TopologyKeys {
         "Time limits for the start, the heartbeats and the stop of a node, without the time in "
           + "which its process waits for a processor"),
       TopologyKey("logs", \.logs, .keys(logs), "How much of each log is kept"),
+      TopologyKey("journal", \.journal, .keys(journal), "How much of each journal is kept"),
       TopologyKey(
         "explore", \.explore, .section(explore, as: "explore"),
         "Settings for `orchestrator check --explore`", default: "assumed, and reported"),
@@ -80,6 +81,22 @@ package enum TopologyKeys {
       TopologyKey(
         "max_files", \.maxFiles, .integer(in: LogRetention.fileRange, unit: "files"),
         "The number of files to keep, including the current file"),
+    ])
+
+  private static let journal = TopologyMapping(
+    emptyModel: JournalRetention(),
+    keys: [
+      TopologyKey(
+        "records", \.records, .integer(in: JournalRetention.recordRange, unit: "records"),
+        "The number of records to keep: states that the node had"),
+      TopologyKey(
+        "record_age", \.recordAge, .positiveDuration,
+        "How long a record is kept, such as `7d`, unless it is one of the last "
+          + "\(JournalRetention.minimumRecordCount). Without the key, records of any age are kept"),
+      TopologyKey(
+        "dead_letters", \.deadLetters,
+        .integer(in: JournalRetention.deadLetterRange, unit: "dead letters"),
+        "The number of dead letters that are stored; further refused events are only counted"),
     ])
 
   static let node = TopologyMapping(
@@ -138,6 +155,9 @@ package enum TopologyKeys {
         default: "the orchestrator's"),
       TopologyKey("stop", \.stop, .keys(stop), "How the node is stopped"),
       TopologyKey("logs", \.logs, .omittingDefault(nodeLogs), "How much of the node's log is kept"),
+      TopologyKey(
+        "journal", \.journal, .omittingDefault(nodeJournal),
+        "How much of the node's journal is kept"),
       TopologyKey("restart", \.restart, .keys(restart), "When the node is restarted"),
       TopologyKey(
         "required", \.required, .booleanValue,
@@ -195,6 +215,21 @@ package enum TopologyKeys {
       TopologyKey(
         "max_files", \.maxFiles, .integer(in: LogRetention.fileRange, unit: "files"),
         "As at the top level, for this node", default: "`logs.max_files`"),
+    ])
+
+  private static let nodeJournal = TopologyMapping(
+    emptyModel: NodeSpecification.Journal(),
+    keys: [
+      TopologyKey(
+        "records", \.records, .integer(in: JournalRetention.recordRange, unit: "records"),
+        "As at the top level, for this node", default: "`journal.records`"),
+      TopologyKey(
+        "record_age", \.recordAge, .positiveDuration,
+        "As at the top level, for this node", default: "`journal.record_age`"),
+      TopologyKey(
+        "dead_letters", \.deadLetters,
+        .integer(in: JournalRetention.deadLetterRange, unit: "dead letters"),
+        "As at the top level, for this node", default: "`journal.dead_letters`"),
     ])
 
   private static let restart = TopologyMapping(

@@ -21,6 +21,23 @@ extension TopologyReading {
     for dependency in node.dependsOn { checkDependency(dependency, of: node, in: topology) }
     checkRestart(of: node, at: path + ["restart"])
     checkInstances(of: node, at: path, in: topology)
+    checkJournal(of: node, at: path + ["journal"], in: topology)
+  }
+
+  /// Reports limits of a journal for a node that keeps no journal.
+  private mutating func checkJournal(
+    of node: NodeSpecification, at path: [String], in topology: Topology
+  ) {
+    guard node.journal != .init() else { return }
+    if node.constant != nil {
+      report(
+        .conflictingKeys, at: path,
+        "node '\(node.name)': a constant keeps no journal; remove 'journal'")
+    } else if topology.durability(of: node.name) == .volatile {
+      report(
+        .conflictingKeys, at: path,
+        "node '\(node.name)': 'journal' has no effect with 'durability: none'; remove one of them")
+    }
   }
 
   /// Checks the keys of a node with instances, such as `key` and `resident`, and their use in the

@@ -16,7 +16,7 @@ private typealias Names<
   (any DSLCompatible, any MachineState, any MachineEvent, any MachineOutput, any StateProtocol),
   (any BindableAction, any FailureEvent, any MachineParameters, any LifecycleProtocol),
   (any Machine.Type, any CompositeState.Type, any NodeProgram.Type, any Monitor.Type),
-  (any ParameterizedMonitor.Type, StopPolicy, StopSignal, LogRetention),
+  (any ParameterizedMonitor.Type, StopPolicy, StopSignal, LogRetention, JournalRetention),
   (any TerminalView.Type, any _Hosting, any _HostedMachine, any _Hostable.Type),
   (
     StateMachine<State, Event, Output>, When<State, Event, Output>, On<State, Event>, Guard,
@@ -70,7 +70,7 @@ private typealias Names<
     NodeSummary, TransitionCounts, DurationCounts, EnabledEvents,
     EventEnabledness, EventBlocker, TopologyDirectory, TopologyErrors, NodeInformation, NodeStatus,
     PipeInformation, ProgramDescription, CompositeStateDescription, DeadLetter, Diagnostic,
-    TextPosition, Durability, RefusalPolicy
+    TextPosition, Durability, RefusalPolicy, JournalSpace, DiskSpace
   ),
   (Key, StyledLine, TextStyle, TerminalColor, TerminalSize),
   (TerminalFocus<Tab>, TerminalList, TerminalPicker<Tab>, TerminalTextField),

@@ -44,6 +44,13 @@ struct TopologyHealthTests {
       transaction: TransactionID(epoch: 1, sequence: 2), since: now - 3 * second)
   }
 
+  private static func space(used: Int64, device: UInt64) -> JournalSpace {
+    let billion: Int64 = 1_000_000_000
+    return JournalSpace(
+      database: 1,
+      disk: DiskSpace(device: device, size: 100 * billion, free: (100 - used) * billion))
+  }
+
   private static func pipe(_ text: String) -> PipeInformation {
     let ends = text.split(separator: ">").map(String.init)
     return PipeInformation(name: text, from: ends[0], to: ends[1], capacity: 4)
@@ -146,6 +153,22 @@ struct TopologyHealthTests {
       nodes: [node("door") { ($0.deadLetters, $0.deadLettersLost) = (1, 2) }],
       summary: "door: 1 dead letter, 2 more refused events were not stored",
       codes: ["warning deadLetters"], commands: ["orchestrator dead-letters door"]),
+    Case(
+      testDescription: "a disk with journals is nearly full",
+      nodes: [
+        node("a") { $0.journal = space(used: 79, device: 1) },
+        node("b") { $0.journal = space(used: 80, device: 2) },
+        node("c") { $0.journal = space(used: 80, device: 2) },
+        node("d", "stopped") { $0.journal = space(used: 99, device: 3) },
+      ],
+      summary: "d is stopped (and 1 more)",
+      codes: ["warning notRunning", "warning nearlyFullDisk"],
+      commands: ["orchestrator start d", "orchestrator journal --size"]),
+    Case(
+      testDescription: "a nearly full disk is described",
+      nodes: [node("b") { $0.journal = space(used: 80, device: 2) }],
+      summary: "b: the disk with its journal is 80 % full, with 20.0 GB free",
+      codes: ["warning nearlyFullDisk"], commands: ["orchestrator journal --size"]),
     Case(
       testDescription: "a node that was restarted a short time ago",
       nodes: [restarted("door", 2, ago: 5)],

@@ -57,6 +57,9 @@ struct TopologyMetricsTests {
       status.ignored = 2
       (status.unconnected, status.gaps, status.invalidFrames, status.effects) = (4, 5, 6, 7)
       (status.blocked, status.records) = (["a", "b"], 8)
+      status.journal = JournalSpace(
+        database: 4, writeAheadLog: 5, recordLog: 6,
+        disk: DiskSpace(device: 1, size: 100, free: 60))
       node.status = status
     }
     var snapshot = Self.snapshot([node])
@@ -77,6 +80,11 @@ struct TopologyMetricsTests {
         "node_blocking_pipes{node=\"door\"} 2", "node_unconnected_events_total{node=\"door\"} 4",
         "node_gaps_total{node=\"door\"} 5", "node_invalid_frames_total{node=\"door\"} 6",
         "node_journal_records_total{node=\"door\"} 8",
+        "node_journal_bytes{node=\"door\",file=\"database\"} 4",
+        "node_journal_bytes{node=\"door\",file=\"wal\"} 5",
+        "node_journal_bytes{node=\"door\",file=\"log\"} 6",
+        "node_journal_disk_bytes{node=\"door\"} 100",
+        "node_journal_disk_free_bytes{node=\"door\"} 60",
       ])
   }
 

@@ -36,7 +36,10 @@ struct TopologyConfigTests {
         name: "g", content: .machine("M"), workingDirectory: "w $x",
         stop: StopPolicy(signal: .interrupt, timeout: .seconds(9)),
         logs: .init(maxSize: 5_000, maxFiles: 100)),
-      NodeSpecification(name: "h", content: .machine("M"), logs: .init(maxSize: 5_001)),
+      NodeSpecification(
+        name: "h", content: .machine("M"), logs: .init(maxSize: 5_001),
+        journal: .init(records: 8, recordAge: .seconds(1))),
+      NodeSpecification(name: "i", content: .machine("M"), journal: .init(deadLetters: 1)),
       .constant("s", name: "c"), .constant(["s": ["v": [1]]], name: "d", machine: "M"),
       .machine(
         "M", name: "e", dependsOn: ["a", NodeDependency("z", .state("y"))], place: "back-2",
@@ -69,7 +72,9 @@ struct TopologyConfigTests {
       MonitorSpecification("L", name: "n", watchedNames: ["z"], program: "p"),
     ],
     timeouts: Timeouts(start: .seconds(61), heartbeat: .milliseconds(1500), stop: .seconds(3601)),
-    logs: LogRetention(maxSize: 100 << 20, maxFiles: 1))
+    logs: LogRetention(maxSize: 100 << 20, maxFiles: 1),
+    journal: JournalRetention(
+      records: 100_000, recordAge: .seconds(7 * 86_400), deadLetters: 100_000))
 
   @Test(
     "A topology that is written as YAML or JSON is read as an equal topology",
@@ -236,6 +241,9 @@ struct TopologyConfigTests {
         logs:
           max_size: 1MiB
           max_files: 3
+        journal:
+          records: 1000
+          dead_letters: 10000
 
         """)
   }

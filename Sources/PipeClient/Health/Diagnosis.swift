@@ -28,6 +28,8 @@ package struct Diagnosis: Hashable, Sendable {
     /// The node has refused events. `count` events are stored as dead letters, and `lost` more
     /// events were not stored.
     case deadLetters(count: UInt64, lost: UInt64)
+    /// The disk with the node's journal is nearly full.
+    case nearlyFullDisk(DiskSpace)
     /// The node was restarted a short time ago. `count` is the number of restarts, and `age` the
     /// time since the last restart.
     case restarted(count: UInt64, age: Duration)
@@ -76,12 +78,14 @@ package struct Diagnosis: Hashable, Sendable {
   package enum Remedy: Hashable, Sendable {
     case start(String)
     case showDeadLetters(String)
+    case showJournalSizes
 
     /// The command line, without the option for the topology.
     package var command: String {
       switch self {
       case .start(let node): "orchestrator start \(node)"
       case .showDeadLetters(let node): "orchestrator dead-letters \(node)"
+      case .showJournalSizes: "orchestrator journal --size"
       }
     }
   }
@@ -99,6 +103,7 @@ package struct Diagnosis: Hashable, Sendable {
     case .notRunning(let phase, _):
       ["stopped", "completed", "failed", "idle"].contains(phase) ? .start(node) : nil
     case .deadLetters: .showDeadLetters(node)
+    case .nearlyFullDisk: .showJournalSizes
     case .notKeepingUp, .cycle, .undecided, .restarted, .longEffects, .distantTimer: nil
     }
   }
@@ -140,6 +145,9 @@ extension Diagnosis {
     case .deadLetters(let count, let lost):
       "\(node): \(count.counted("dead letter"))"
         + (lost > 0 ? ", \(lost) more refused events were not stored" : "")
+    case .nearlyFullDisk(let disk):
+      "\(node): the disk with its journal is \(disk.usedPercent) % full, with "
+        + "\(ByteSizeText.rounded(disk.free)) free"
     case .restarted(let count, let age):
       "\(node) was restarted "
         + (count == 1 ? "" : "\(count) times, the last time ") + "\(age.shortText) ago"
@@ -241,6 +249,7 @@ extension Diagnosis {
     case .cycle: "cycle"
     case .undecided: "undecided"
     case .deadLetters: "deadLetters"
+    case .nearlyFullDisk: "nearlyFullDisk"
     case .restarted: "restarted"
     case .longEffects: "longEffects"
     case .distantTimer: "distantTimer"

@@ -38,6 +38,7 @@ package struct TopologyHealth: Hashable, Sendable {
     }
     for index in found.indices { found[index].blocked = graph.blocked(by: found[index]) }
     for node in nodes { found += Self.incidents(of: node, at: time) }
+    found += Self.nearlyFullDisks(of: nodes)
     diagnoses = Diagnosis.Severity.allCases.flatMap { severity in
       found.filter { $0.severity == severity }
     }
@@ -105,6 +106,17 @@ package struct TopologyHealth: Hashable, Sendable {
       add(.distantTimer(timer), .note)
     }
     return found
+  }
+
+  /// Returns a diagnosis for each disk that is nearly full, at the first node with a journal there.
+  private static func nearlyFullDisks(of nodes: [NodeInformation]) -> [Diagnosis] {
+    var disks: Set<[String]> = []
+    return nodes.compactMap { node in
+      guard node.isRunning, let disk = node.status?.journal?.disk, disk.isNearlyFull,
+        disks.insert([node.hostName ?? "", String(disk.device)]).inserted
+      else { return nil }
+      return Diagnosis(node: node.name, cause: .nearlyFullDisk(disk), severity: .warning)
+    }
   }
 
   private static func age(_ instant: Int64, at time: Int64) -> Duration {

@@ -52,6 +52,15 @@ struct NodeMetrics {
   private var recording = MetricFamily(
     .histogram, "piperuntime_node_journal_record_duration_seconds", unit: "seconds",
     "Duration of writes to the node's journal.")
+  private var journalSize = MetricFamily(
+    .gauge, "piperuntime_node_journal_bytes", unit: "bytes",
+    "Size of the files of the node's journal.")
+  private var diskSize = MetricFamily(
+    .gauge, "piperuntime_node_journal_disk_bytes", unit: "bytes",
+    "Size of the disk with the node's journal.")
+  private var diskFree = MetricFamily(
+    .gauge, "piperuntime_node_journal_disk_free_bytes", unit: "bytes",
+    "Free space on the disk with the node's journal.")
   private var messages = MetricFamily(
     .counter, "piperuntime_node_synchronization_messages",
     "Messages between a coordinator and other nodes about synchronized events.")
@@ -72,7 +81,8 @@ struct NodeMetrics {
       info, up, state, instances, restarts, started, events, deadLetters, deadLettersLost, effects,
       doubts,
       blocked,
-      unconnected, gaps, invalidFrames, steps, records, recording, messages, outcomes, durations,
+      unconnected, gaps, invalidFrames, steps, records, recording,
+      journalSize, diskSize, diskFree, messages, outcomes, durations,
     ]
   }
 
@@ -123,6 +133,17 @@ struct NodeMetrics {
     if let count = status.records { records.add(.count(count), labels) }
     if let durations = status.recording, durations.isComplete {
       recording.add(.durations(durations), labels)
+    }
+    if let journal = status.journal {
+      for (file, size) in [
+        ("database", journal.database), ("wal", journal.writeAheadLog), ("log", journal.recordLog),
+      ] {
+        journalSize.add(.count(UInt64(max(0, size))), labels + [.init("file", file)])
+      }
+      if let disk = journal.disk {
+        diskSize.add(.count(UInt64(max(0, disk.size))), labels)
+        diskFree.add(.count(UInt64(max(0, disk.free))), labels)
+      }
     }
     if let sent = status.synchronization {
       messages.add(.count(sent.sent), labels + [.init("direction", "sent")])

@@ -113,7 +113,8 @@ package struct NodeHost {
     let journal = try Journal(
       opening: location.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
-      durability: location.durability, heldBy: mayMove ? arguments.incarnation : nil)
+      durability: location.durability, keeping: location.retention,
+      heldBy: mayMove ? arguments.incarnation : nil)
     if journal.isFirstJournal, arguments.incarnation > 1 {
       log.warning(
         "incarnation \(arguments.incarnation) found no journal '\(location.path)': the node starts in "

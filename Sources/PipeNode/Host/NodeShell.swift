@@ -453,6 +453,7 @@ final class NodeShell {
     inbox.fill(&status)
     outPipes.fill(&status)
     status.records = journal?.recordCount
+    status.journal = journal.map { JournalSpace(ofJournal: $0.path) }
     status.time = WallClock.nanoseconds
     status.recording = recorder.recordingDurations.count > 0 ? recorder.recordingDurations : nil
     return status

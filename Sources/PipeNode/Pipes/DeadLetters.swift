@@ -70,9 +70,15 @@ package struct DeadLetters {
     return true
   }
 
+  private var retention: JournalRetention { journal?.retention ?? JournalRetention() }
+
+  /// The number of dead letters at which an event was last lost: the maximum number or, if the size
+  /// was exceeded, the current number.
+  package var reachedLimit: Int { min(currentCount, retention.deadLetters) }
+
   /// Returns whether the journal can store another dead letter of `size` bytes.
   private func hasCapacity(for size: Int) -> Bool {
-    currentCount < DeadLetter.maximumCount && byteCount + size <= DeadLetter.maximumByteCount
+    currentCount < retention.deadLetters && byteCount + size <= retention.deadLetterByteLimit
   }
 
   /// Removes a dead letter. Returns `false` if there is no dead letter with this id.

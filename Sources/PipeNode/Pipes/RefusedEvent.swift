@@ -38,7 +38,7 @@ struct RefusedEvent {
           version: version, time: WallClock.nanoseconds, schema: schema))
       if !isKept, deadLetters.lostCount.isWorthLogging {
         log.warning(
-          "\(wording); the event is lost: the limit of \(deadLetters.currentCount) dead letters is reached "
+          "\(wording); the event is lost: the limit of \(deadLetters.reachedLimit) dead letters is reached "
             + "(\(deadLetters.lostCount) lost so far); 'orchestrator dead-letters' lists, resends and drops "
             + "dead letters")
       } else if isKept, deadLetters.lastID.isWorthLogging {

@@ -28,6 +28,7 @@ extension LaunchPlan.Node {
         retention: node.keepDuration, shard: node.shard)
     }
     logRetention = topology.logs(of: node)
+    journalRetention = topology.journal(of: node)
     environment = topology.environment(of: node)
     directory = node.workingDirectory.map {
       FileSystem.absolutePath(
@@ -75,6 +76,7 @@ extension LaunchPlan.Node {
     information.within = group.host
     content = .composites(group.composites.map(\.name))
     logRetention = topology.logs
+    journalRetention = topology.journal
     environment = topology.environment
     let pipes = loaded.pipes.filter { group[$0.receiver] != nil }
     var outs: [NodeConfiguration.Out] = []

@@ -22,6 +22,8 @@ package struct LaunchPlan {
     var supervision: TopologyLifecycle.Member
     /// The retention of the node's log.
     var logRetention: LogRetention
+    /// The limits of the node's journal.
+    var journalRetention = JournalRetention()
     /// The composites of a coordinator.
     var composites: [CompositePlan] = []
     /// For a monitor that watches all nodes and composites: their names. Empty for all other nodes.
@@ -226,7 +228,9 @@ package struct LaunchPlan {
       topology: topology, node: node.name, content: node.content,
       control: credentials?.controlEndpoint ?? controlEndpoint, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
-      journal: information.journal.map { .init(path: $0, durability: information.durability) },
+      journal: information.journal.map {
+        .init(path: $0, durability: information.durability, retention: node.journalRetention)
+      },
       keys: credentials.map { node.isRemote ? $0.keys.inlineKeys : $0.keys }, lease: node.lease,
       instances: node.instances)
   }

@@ -1,6 +1,7 @@
 import Glibc
 import PipeClient
 import PipeMachines
+import PipeSupport
 import PipeTransport
 import PipeWire
 
@@ -42,6 +43,7 @@ extension Supervisor {
       if let problem = facts[name]?.take(status: body) {
         publish(.unreadableStatus(problem), of: name)
       }
+      reportNearlyFullDisk(of: name)
       if survey.recordReply(of: name, in: header.sequence) { endSurvey(header.sequence) }
     case .rejected:
       engines.embedded.handleRejection(
@@ -59,6 +61,19 @@ extension Supervisor {
       }
     default: throw FrameError.kind(header.kind.rawValue)
     }
+  }
+
+  /// Warns about the disk with a node's journal when it becomes nearly full.
+  private func reportNearlyFullDisk(of name: String) {
+    guard let node = plan[name], let path = node.information.journal,
+      let disk = facts[name]?.status?.journal?.disk,
+      diskWatch.take(disk, on: node.hostName)
+    else { return }
+    reporter.warning(
+      "the disk with the journal '\(path)' is \(disk.usedPercent) % full, with "
+        + "\(ByteSizeText.rounded(disk.free)) free; a node whose journal has no space ends; free "
+        + "some space; 'orchestrator journal --size -p \(plan.topology)' shows the sizes of the "
+        + "journals")
   }
 
   private func handleHello(_ hello: NodeHello, from name: String) {

@@ -95,6 +95,7 @@ package final class Supervisor {
   var facts: [String: NodeFacts] = [:]
   var waitingClients = WaitingClients()
   var survey = StatusSurvey()
+  var diskWatch = DiskWatch()
   private(set) var incarnations: Incarnations
   let lock: TopologyLock
   let files: RuntimeFiles

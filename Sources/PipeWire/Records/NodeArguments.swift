@@ -77,14 +77,40 @@ package struct NodeArguments: Hashable, Sendable {
     }
   }
 
-  /// A journal and its durability.
+  /// A journal, its durability and its limits.
   package struct Journal: Hashable, Sendable {
     package var path: String
     package var durability: Durability
+    package var retention: JournalRetention
 
-    package init(path: String, durability: Durability) {
+    package init(
+      path: String, durability: Durability, retention: JournalRetention = JournalRetention()
+    ) {
       self.path = path
       self.durability = durability
+      self.retention = retention
+    }
+
+    /// The options for the journal. Limits with default values have no options, so that a former
+    /// orchestrator's process has the same arguments.
+    fileprivate var arguments: [String] {
+      var list = ["--journal", path, "--durability", durability.rawValue]
+      let standard = JournalRetention()
+      if retention.records != standard.records { list += ["--records", String(retention.records)] }
+      if let age = retention.recordAge { list += ["--record-age", String(age.wholeMilliseconds)] }
+      if retention.deadLetters != standard.deadLetters {
+        list += ["--dead-letters", String(retention.deadLetters)]
+      }
+      return list
+    }
+
+    fileprivate init(path: String, _ parsed: ParsedArguments) {
+      self.init(path: path, durability: parsed.value("durability") ?? .process)
+      if let count = parsed.numberValue("records") { retention.records = Int(clamping: count) }
+      retention.recordAge = parsed.numberValue("record-age").map { .milliseconds($0) }
+      if let count = parsed.numberValue("dead-letters") {
+        retention.deadLetters = Int(clamping: count)
+      }
     }
   }
 
@@ -126,9 +152,7 @@ package struct NodeArguments: Hashable, Sendable {
       if let watch { list += ["--watch", watch.joined(separator: ",")] }
     case .composites(let names): list += ["--composites", names.joined(separator: ",")]
     }
-    if let journal {
-      list += ["--journal", journal.path, "--durability", journal.durability.rawValue]
-    }
+    if let journal { list += journal.arguments }
     if let keys { list += ["--key", keys.path, "--control-key", keys.orchestratorKey] }
     if let instances {
       list += ["--instance-key", instances.key]
@@ -172,6 +196,15 @@ package struct NodeArguments: Hashable, Sendable {
           "durability", value: .choice("LEVEL", [Durability.process, .power].map(\.rawValue)),
           "What the journal survives. Default: process"),
         Option(
+          "records", value: .count("N", from: 8),
+          "The number of records that the journal keeps. Default: 1000"),
+        Option(
+          "record-age", value: .count("MS", from: 1),
+          "How long the journal keeps a record, in milliseconds. Default: any time"),
+        Option(
+          "dead-letters", value: .count("N", from: 1),
+          "The number of dead letters that the journal stores. Default: 10000"),
+        Option(
           "key", value: .file,
           "The file of the node's key pair; - reads standard input. Default: no key pair"),
         Option(
@@ -210,9 +243,7 @@ package struct NodeArguments: Hashable, Sendable {
     inbox = try required("inbox")
     feed = try required("feed")
     incarnation = parsed.numberValue("incarnation") ?? 1
-    journal = parsed.value("journal").map {
-      Journal(path: $0, durability: parsed.value("durability") ?? .process)
-    }
+    journal = parsed.value("journal").map { Journal(path: $0, parsed) }
     keys = try parsed.value("key").map { (path) throws(UsageError) in
       Keys(path: path, orchestratorKey: try required("control-key"))
     }

@@ -119,10 +119,6 @@ extension DeadLetter {
   /// The maximum number of dead letters that a node keeps in memory. A node without a journal keeps
   /// only these.
   package static let maximumInMemoryCount = 100
-  /// The maximum number of dead letters in a node's journal.
-  package static let maximumCount = 10_000
-  /// The maximum total size of the dead letters in a journal. Unit: bytes.
-  package static let maximumByteCount = 64 << 20
 
   /// The approximate size of the dead letter in the journal. Unit: bytes.
   package var byteCount: Int {

@@ -135,6 +135,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// The number of transactions written to the journal since the process started; `nil` without a
   /// journal.
   public var records: UInt64?
+  /// The space that the journal takes, and the space on its disk; `nil` without a journal.
+  public var journal: JournalSpace?
   /// The number of messages for synchronized events, without messages such as `join` that belong to
   /// no single event. `nil` if the node takes no part in synchronized events.
   public var synchronization: Messages?

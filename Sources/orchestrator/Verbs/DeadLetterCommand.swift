@@ -103,8 +103,9 @@ struct DeadLetterCommand: Verb {
   private static func note(lost: UInt64, _ console: Console) {
     guard lost > 0 else { return }
     console.note(
-      "\(lost) dead letters were lost: a node keeps at most \(DeadLetter.maximumCount) dead "
-        + "letters, \(DeadLetter.maximumByteCount >> 20) MiB in total")
+      "\(lost) refused events were not stored, because the journal had reached its limit of dead "
+        + "letters; resend or drop dead letters, or raise 'journal.dead_letters' in the topology "
+        + "file")
   }
 
   private static func table(_ deadLetters: [DeadLetter], _ style: Style) -> Table {

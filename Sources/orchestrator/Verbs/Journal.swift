@@ -5,29 +5,54 @@ import PipeSupervision
 /// The verb `orchestrator journal`.
 struct ShowJournal: Verb {
   let description = VerbDescription(
-    "journal", "Shows the contents of a node's journal",
+    "journal", "Shows the contents of a node's journal, or the sizes of journals",
     discussion:
-      "The node does not have to be running. docs/JOURNAL.md describes the tables of a journal. "
+      "With --size, shows the size of each journal, its rows by kind, and the space on its disk, "
+      + "for the named nodes or for all nodes. The node does not have to be running. docs/JOURNAL.md describes the tables of a journal. "
       + "Times are local on a terminal, and UTC in redirected output and JSON.",
     options: [
       .topology, .output,
       Option(
         "lines", "n", value: .count("N"),
         "Shows the last N records, and the first N waiting events of each pipe. Default: 10"),
+      Option("size", "s", "Shows the sizes of the journals and the space on their disks"),
     ],
-    positionals: [Positional("NODE", .node, .one, "The node")],
+    positionals: [
+      Positional("NODE", .node, .any, "The node; with --size some nodes. Default: all")
+    ],
     examples: [
       ("orchestrator journal door", "Shows state, pipes, effects and the last ten records"),
+      ("orchestrator journal --size -p lift", "Shows which journals of a topology are large"),
       ("orchestrator journal door -n 1000 -o json", "Prints every record in the journal as JSON"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let node = arguments.positionals[0]
+    if arguments.contains(option: "size") { return try showSizes(arguments, console) }
+    guard let node = arguments.positionals.first else {
+      throw UsageError.missingPositional("NODE", of: "orchestrator journal")
+    }
+    if arguments.positionals.count > 1 {
+      throw UsageError.extraPositional(arguments.positionals[1], of: "orchestrator journal")
+    }
     let limit = arguments.countValue("lines") ?? 10
     let snapshot = try await snapshot(of: node, limit: limit, arguments)
     let report = JournalReport(snapshot: snapshot, limit: limit)
     try console.print(report.record, as: arguments.format, lines: report.lines(console.style))
     return .success
+  }
+
+  private func showSizes(_ arguments: ParsedArguments, _ console: Console) throws -> ExitCode {
+    guard arguments.countValue("lines") == nil else {
+      throw UsageError.conflict("'--size'", "'--lines'")
+    }
+    try arguments.requireLocalTopology("'orchestrator journal --size' reads the files of journals")
+    let directories = try StoredTopology.findDirectories(arguments, requiredContent: "journals")
+    let report = try JournalSizeReport(of: arguments.positionals, in: directories)
+    try console.print(
+      report.records, as: arguments.format,
+      lines: report.lines(
+        console.style, width: console.isTerminal ? console.size.columns : nil))
+    return report.sizes.contains { $0.failure != nil } ? .failure : .success
   }
 
   private func snapshot(

@@ -195,6 +195,7 @@ struct DeploymentVerbTests {
     #expect(
       config.output.hasSuffix(
         "  durability: process\ntimeouts:\n  start: 10s\n  heartbeat: 5s\n  stop: 5s\n"
-          + "logs:\n  max_size: 1MiB\n  max_files: 3\n"))
+          + "logs:\n  max_size: 1MiB\n  max_files: 3\n"
+          + "journal:\n  records: 1000\n  dead_letters: 10000\n"))
   }
 }

@@ -200,7 +200,7 @@ struct DeadLetterCommandTests {
 
   @Test("A node keeps its oldest dead letters up to a limit, and counts and logs the rest")
   func limit() async throws {
-    let limit = DeadLetter.maximumCount
+    let limit = JournalRetention().deadLetters
     let over = 50
     var topology = Visitors.topology()
     topology.nodes.append(.machine("Source", name: "source"))

@@ -31,12 +31,42 @@ struct DeadLettersTests {
     #expect(!deadLetters.hasUnrecordedChanges)
   }
 
+  @Test("A lower limit of dead letters removes none of them")
+  func lowerLimit() throws {
+    let directory = try TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    func open(keeping count: Int) throws -> Journal {
+      try Journal(
+        directory.path + "/gate.sqlite",
+        identity: .init(topology: "ward", node: "gate", machine: "Gate"), durability: .process,
+        keeping: JournalRetention(deadLetters: count))
+    }
+    do {
+      let journal = try open(keeping: 3)
+      var deadLetters = DeadLetters(journal: journal)
+      let results = (1...4).map { _ in deadLetters.add(Self.deadLetter(10)) }
+      #expect(results == [true, true, true, false])
+      try Self.record(&deadLetters, in: journal)
+    }
+    let journal = try open(keeping: 2)
+    var deadLetters = DeadLetters(journal: journal)
+    func add() -> Bool { deadLetters.add(Self.deadLetter(10)) }
+    func remove(_ id: UInt64) -> Bool { deadLetters.remove(id) }
+    #expect(deadLetters.currentCount == 3 && deadLetters.lostCount == 1)
+    #expect(remove(1))
+    #expect(!add())
+    #expect(deadLetters.reachedLimit == 2)
+    #expect(remove(2))
+    #expect(add())
+    #expect(deadLetters[3] != nil && deadLetters[4] != nil && deadLetters.lostCount == 2)
+  }
+
   @Test("A node with a journal keeps its oldest dead letters, up to a size limit, across a crash")
   func bytes() throws {
     let directory = try TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }
     let fitting = 20
-    let size = DeadLetter.maximumByteCount / fitting - 1_000
+    let size = JournalRetention().deadLetterByteLimit / fitting - 1_000
     do {
       let journal = try Self.open(directory)
       var deadLetters = DeadLetters(journal: journal)

@@ -158,6 +158,9 @@ package struct SoakPlan: Equatable, Sendable {
           onRefused: receiver.kind.onRefused)
       },
       monitors: sources.prefix(1).map { Self.monitor(of: $0.name) },
-      timeouts: Self.timeouts(heartbeat: heartbeat))
+      timeouts: Self.timeouts(heartbeat: heartbeat),
+      // Half of the plans have the lowest limit, at which records are deleted most often.
+      journal: JournalRetention(
+        records: nodes.count.isMultiple(of: 2) ? JournalRetention.recordRange.lowerBound : 1_000))
   }
 }
