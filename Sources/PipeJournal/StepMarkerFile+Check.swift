@@ -44,8 +44,8 @@ extension StepMarkerFile {
       formerContents.openingCount >= opening.count
     else {
       throw damageError(
-        "the '.step' file is an older copy: it ends at record \(formerContents.lastRecordNumber) of opening "
-          + "\(formerContents.openingCount), the database at record \(written) of opening \(opening.count)"
+        "the '.step' file is an older copy: it ends at record \(formerContents.lastRecordNumber) after opening "
+          + "\(formerContents.openingCount), the database at record \(written) after opening \(opening.count)"
       )
     }
     guard formerContents.openingCount <= opening.count + 1 else {

@@ -54,7 +54,7 @@ struct EvaluatorErrorTests {
   }
 
   @Test(
-    "Every search detects a step whose result rarely varies for the same state and event",
+    "Every search detects a step whose result differs for the same state and event, even if rarely",
     arguments: 0..<6)
   func fickle(_: Int) async throws {
     let report = try await ExplorationFixture.topology(

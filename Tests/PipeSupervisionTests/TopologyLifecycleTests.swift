@@ -343,7 +343,7 @@ struct TopologyLifecycleTests {
     topology.take(.start)
     topology.exit("c", .exited(code: 1))
     #expect(topology.outcome?.exitCode == 1)
-    #expect(topology.outcome?.reason == "all nodes have ended, or wait for a failed node")
+    #expect(topology.outcome?.reason == "every node has ended, or is waiting for a failed node")
     #expect(topology.alive.isEmpty)
   }
 

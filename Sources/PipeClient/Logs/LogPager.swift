@@ -57,9 +57,9 @@ package struct LogPager {
         after: request.positions.first { $0.node == node }, request, byteLimit: share)
     }
     if request.isFollowed, parts.count > 1 {
-      // The logs were read one after another. A log may have got an entry after it was read, and a
-      // log that was read later may contain newer entries. So the entries that were written after
-      // the start of this call are left for the next page.
+      // The logs were read one after another, so a log that was read early may lack entries that are
+      // older than entries of a log that was read late. To keep all entries in order, the entries
+      // that were written after the start of this call are left for the next page.
       let end = clock()
       for index in parts.indices { parts[index].cut { start < $0 && $0 <= end } }
     }

@@ -200,7 +200,7 @@ extension TopologyLifecycle {
         Outcome(
           exitCode: 1, reason: "all nodes have ended, or wait for a state of a node that has ended")
       } else if !waiting.isEmpty {
-        Outcome(exitCode: 1, reason: "all nodes have ended, or wait for a failed node")
+        Outcome(exitCode: 1, reason: "every node has ended, or is waiting for a failed node")
       } else if failed.count == subjects.count {
         Outcome(exitCode: 1, reason: "all nodes have failed")
       } else if let failure = Self.failureText(failed) {

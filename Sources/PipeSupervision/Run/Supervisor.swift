@@ -214,7 +214,7 @@ package final class Supervisor {
   /// Handles a heartbeat. Heartbeats are frequent and usually affect no other node, so this
   /// function performs no actions and updates nothing else.
   func recordHeartbeat(of node: String) {
-    // The first heartbeat of a node that was lost is reported.
+    // The first heartbeat of a lost node changes its state, and is reported.
     guard !isLost(node) else { return handle(.node(node, .heartbeat)) }
     _ = lifecycle.handle(.node(node, .heartbeat), at: .now)
   }

@@ -27,7 +27,7 @@ extension TopologyValueType<String> {
   static var storageClass: Self {
     matching(
       "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$",
-      "a storage class name: labels of a-z 0-9 -, separated by dots",
+      "a storage class name: lower-case letters, digits and '-', in parts that are separated by dots",
       where: KubernetesName.isSubdomain)
   }
 

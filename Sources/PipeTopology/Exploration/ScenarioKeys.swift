@@ -218,8 +218,8 @@ extension TopologyReading {
     return fields.readKeys.isSuperset(of: ["at", "takes"])
   }
 
-  /// Returns whether the step has one of these keys, which conflict with `key`. Reports the first
-  /// conflict.
+  /// Reports an error at the first of these keys that the step has in addition to `key`, because a
+  /// step cannot have both. Returns whether there is such a key.
   private mutating func has(
     _ keys: [String], beside place: TopologyCursor, _ key: String, _ fields: TopologyFields
   ) -> Bool {

@@ -40,7 +40,8 @@ package struct FileMovieService: MovieService {
   package func fetchMovies(page: Int) async throws -> MovieBatch {
     try await EffectClock.sleep(for: answerTime)
     guard pageSize > 0 else {
-      throw LoadFailure("a page of \(pageSize) movies has none; set the parameter 'pageSize'")
+      throw LoadFailure(
+        "a page cannot have \(pageSize) movies; set the parameter 'pageSize' to 1 or more")
     }
     let movies = try file.decode([Movie].self)
     let totalPages = max(1, (movies.count + pageSize - 1) / pageSize)
