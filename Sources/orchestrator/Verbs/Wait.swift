@@ -7,8 +7,9 @@ struct Wait: Verb {
     "wait", "Waits until nodes are in given states",
     discussion:
       "A label matches the state with any values. If the state is a struct, you can give only "
-      + "some of its fields. Each condition must be met at least once, but the conditions do "
-      + "not have to be met at the same time. Exit code 124: timed out.",
+      + "some of its fields. For a node with a 'key', give numbers of instances by state. Each "
+      + "condition must be met at least once, but the conditions do not have to be met at the "
+      + "same time. Exit code 124: timed out.",
     options: [
       .topology, .output,
       Option("timeout", value: .duration, "Maximum time to wait. Default: no limit"),
@@ -19,6 +20,11 @@ struct Wait: Verb {
       (
         "orchestrator wait counter='{\"count\":3}'",
         "Returns when the field 'count' of the counter's state is 3"
+      ),
+      ("orchestrator wait 'orders[4711]=paid'", "Returns when the order 4711 is paid"),
+      (
+        "orchestrator wait orders='{\"placed\":0}'",
+        "Returns when the node 'orders' has no instance in the state 'placed'"
       ),
     ])
 
@@ -49,7 +55,7 @@ private struct StateWait {
   /// Waits until each condition has been met. Returns the changes that have met the conditions.
   mutating func run(within timeout: Duration?) async throws -> [StateChange] {
     for index in conditions.indices {
-      conditions[index].state.fields = try await check(conditions[index])?.map(\.name)
+      conditions[index].state.fields = try await check(&conditions[index])?.map(\.name)
     }
     let stream = try await topology.states(of: Array(Set(conditions.map(\.node))))
     let progress = Mutex(NodeConditions(conditions))
@@ -74,7 +80,7 @@ private struct StateWait {
   /// Throws an error if the condition can never be met.
   /// - Returns: The fields of the node's state; `nil` if the state is not a struct, or if its type
   ///   is unknown.
-  private func check(_ condition: NodeCondition) async throws -> [CaseDescription.Field]? {
+  private func check(_ condition: inout NodeCondition) async throws -> [CaseDescription.Field]? {
     let directory = try await topology.directory()
     let shards = directory.shards(of: condition.node)
     if let first = shards.first {
@@ -105,6 +111,13 @@ private struct StateWait {
     if node.kind == .constant, let only = machine.initial.caseName {
       machine.states = [CaseDescription(name: only)]
     }
+    if let key = node.instanceField, InstanceName(condition.node) == nil {
+      condition.hasCounts = true
+      if let problem = condition.problem(withCounts: machine, key: key) {
+        throw CommandError(problem, code: .usage)
+      }
+      return machine.states.map { .init(name: $0.name, type: "Int") }
+    }
     if let problem = condition.problem(with: machine) {
       throw CommandError(problem, code: .usage)
     }
@@ -131,6 +144,8 @@ private struct StateWait {
 package struct NodeCondition: Hashable, Sendable {
   package let node: String
   package var state: StateCondition
+  /// Whether the condition lists numbers of instances by state, for a node with a `key`.
+  var hasCounts = false
 
   /// Reads `NODE=STATE`.
   package init(_ text: String) throws(CommandError) {
@@ -155,9 +170,37 @@ package struct NodeCondition: Hashable, Sendable {
     }
   }
 
+  /// Returns whether a state of the node meets the condition. A node with a `key` does not list
+  /// states without instances.
+  fileprivate func matches(_ other: JSONValue) -> Bool {
+    guard hasCounts, case .object(let counts) = state.state else { return state.matches(other) }
+    return counts.allSatisfy { (other[$0.key] ?? 0).integer == $0.value.integer }
+  }
+
   /// Returns the reason why the node can never be in this state; `nil` if there is no such reason.
   package func problem(with machine: MachineDescription) -> String? {
     state.problem(with: machine, owner: "node '\(node)'")
+  }
+
+  /// Returns the reason why a node with a `key` can never have these numbers of instances by state;
+  /// `nil` if there is no such reason.
+  package func problem(withCounts machine: MachineDescription, key: String) -> String? {
+    guard case .object(let counts) = state.state,
+      counts.values.allSatisfy({ $0.integer.map { $0 >= 0 } ?? false })
+    else {
+      let label = machine.states.first?.name ?? "STATE"
+      return
+        "node '\(node)' has an instance for each value of '\(key)'; wait for one of them, as in "
+        + "'\(node)[KEY]=\(label)', or for numbers of instances, as in '\(node)={\"\(label)\":3}'"
+    }
+    let labels = machine.states.map { CaseDescription(name: $0.name) }
+    for label in counts.keys.sorted() {
+      if let problem = labels.problem(with: .string(label), noun: "state", owner: "node '\(node)'")
+      {
+        return problem
+      }
+    }
+    return nil
   }
 }
 
@@ -177,7 +220,7 @@ package struct NodeConditions: Sendable {
     latestStates[change.node] = change.state
     for (index, condition) in all.enumerated()
     where firstMatches[index] == nil && condition.node == change.node
-      && condition.state.matches(change.state)
+      && condition.matches(change.state)
     {
       firstMatches[index] = change
     }

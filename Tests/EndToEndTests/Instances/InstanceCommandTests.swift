@@ -45,6 +45,30 @@ struct InstanceCommandTests {
     }
   }
 
+  @Test("'wait' waits for the number of instances in a state")
+  func waitForCounts() async throws {
+    try await withTopology(Visits.topology()) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let waiting = try tool.start(
+        ["wait", #"visitors={"visited":2,"resting":1,"new":0}"#, "--timeout", "60s"])
+      for key in ["a", "b", "c"] {
+        try await topology.send("visitors", Visitor.Event.visit(key: key, n: 1))
+      }
+      _ = try await tool.run("send", "visitors[a]", "rest", code: 0)
+      let found = try await tool.result(of: waiting)
+      #expect(found.code == 0 && found.output.hasPrefix("visitors: "), "\(found)")
+      let timedOut = try await tool.run(
+        "wait", #"visitors={"visited":3}"#, "--timeout", "200ms", code: 124)
+      #expect(timedOut.error.contains("visited: 2"), "\(timedOut)")
+      for label in ["visited", #"{"visited":-1}"#, #"{"visited":{"times":1}}"#] {
+        let refused = try await tool.run("wait", "visitors=" + label, code: 2)
+        #expect(refused.error.contains("for each value of 'key'"), "\(refused)")
+      }
+      let typo = try await tool.run("wait", #"visitors={"visitd":1}"#, code: 2)
+      #expect(typo.error.contains(Suggestion.hint("visited")), "\(typo)")
+    }
+  }
+
   @Test("A follower of one instance gets each of the instance's states once, even across kills")
   func followed() async throws {
     try await withTopology(Visits.topology()) { topology in
