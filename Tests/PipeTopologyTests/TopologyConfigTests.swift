@@ -93,7 +93,7 @@ struct TopologyConfigTests {
   func order() throws {
     #expect(
       try topology(Self.everything.yaml).nodes.map(\.name) == [
-        "z", "a", "g", "h", "c", "d", "e", "f",
+        "z", "a", "g", "h", "i", "c", "d", "e", "f",
       ])
   }
 

@@ -113,17 +113,17 @@ struct BadTopology: CustomTestStringConvertible {
       "'logs.max_files' must be an integer number of files from 1 to 100, not 0", .badValue),
     .node("{ machine: M, logs: { max_file: 3 } }", "4:28", "mean 'max_files'?", .unknownKey),
     .node(
-      "{ machine: M, journal: { records: 7 } }", "4:39",
+      "{ machine: M, journal: { records: 7 } }", "4:40",
       "'journal.records' must be an integer number of records from 8 to 100000, not 7", .badValue),
     .node(
-      "{ machine: M, journal: { dead_letters: 0 } }", "4:44", "from 1 to 100000, not 0", .badValue),
-    .node("{ machine: M, journal: { record_age: 7 } }", "4:42", "has no unit", .badDuration),
+      "{ machine: M, journal: { dead_letters: 0 } }", "4:45", "from 1 to 100000, not 0", .badValue),
+    .node("{ machine: M, journal: { record_age: 7 } }", "4:43", "has no unit", .badDuration),
     .node(
-      "{ machine: M, durability: none, journal: { records: 8 } }", "4:46",
+      "{ machine: M, durability: none, journal: { records: 8 } }", "4:47",
       "'journal' has no effect with 'durability: none'", .conflictingKeys,
       isReportedBySchema: false),
     .node(
-      "{ constant: s, journal: { records: 8 } }", "4:29", "a constant keeps no journal",
+      "{ constant: s, journal: { records: 8 } }", "4:30", "a constant keeps no journal",
       .conflictingKeys, isReportedBySchema: false),
     .node("{ constant: closed, parameters: {} }", "4:26", "remove them", .conflictingKeys),
     .node("{ constant: 3 }", "4:18", "must be a label, or {label: {field: value}}", .badValue),

@@ -17,7 +17,7 @@ struct DeadLetterCommandTests {
   private func listed(_ tool: CommandLineTool, lost: Int = 0) async throws -> [Int64] {
     let result = try await tool.run(
       "dead-letters", "gate", "-o", "json", within: .seconds(60), code: 0)
-    let note = lost > 0 ? "\(lost) dead letters " : ""
+    let note = lost > 0 ? "\(lost) refused events " : ""
     #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
     guard case .array(let deadLetters) = try JSONValue(parsing: result.output.utf8) else {
       return []
