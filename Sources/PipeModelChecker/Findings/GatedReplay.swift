@@ -179,8 +179,17 @@ package struct GatedReplay {
     switch origin {
     case .outside: return try await request(node, .takeOutside(event: event), at: path)
     case .pipe(let name):
-      let number = try await number(of: event, in: try pipe(name, at: path + ["from"]), at: path)
-      return try await request(node, .takePipe(pipe: name, number: number), at: path)
+      let pipe = try pipe(name, at: path + ["from"])
+      let number = try await number(of: event, in: pipe, at: path)
+      let before = try await report(of: node, .evaluate(event: event), at: path)
+      let result = try await request(node, .takePipe(pipe: name, number: number), at: path)
+      // The refusal ends the process, possibly before its answer is sent. The event stays in the
+      // pipe.
+      guard pipe.onRefused == .fail, case .refused(let reason) = before.outcome,
+        endedNodes.contains(node)
+      else { return result }
+      lastReports[node] = before
+      return .refused([(node, reason)])
     case .effect(let emitter, let output):
       guard emitter == node else { throw foreign(output, of: emitter, at: node, path) }
       try await checkIsRunning(output, of: node, at: path)
@@ -286,29 +295,29 @@ package struct GatedReplay {
     return try await request(node, .fireTimer, at: path)
   }
 
-  /// Kills the process of a node, and starts the node again.
+  /// Kills the process of a node, and waits until the orchestrator has restarted the node.
   private mutating func crash(_ node: String, at path: [String]) async throws {
     guard loaded.topology.node(node) != nil else {
       throw scenarioModel.unknownNode(node, at: path + ["crash"])
     }
     do {
-      let directory = try await client.directory(fresh: true)
-      guard directory[node: node]?.isRunning == true else {
+      guard let former = try await client.directory(fresh: true)[node: node], former.isRunning
+      else {
         throw Failure(
           path: path + ["crash"], description: "node '\(node)' has no process that can be killed")
       }
-      let embedded = directory.nodes.filter { $0.within == node }.map(\.name)
       try await client.kill(node)
       let deadline = ContinuousClock.now + answerTimeout
-      while try await client.directory(fresh: true)[node: node]?.isRunning == true {
+      while true {
+        let current = try await client.directory(fresh: true)[node: node]
+        if let current, current.isRunning, current.incarnation > former.incarnation { return }
         guard ContinuousClock.now < deadline else { throw noAnswer(node, at: path) }
         try await Task.sleep(for: .milliseconds(5))
       }
-      try await client.start([node] + embedded, within: answerTimeout)
     } catch let error as TopologyClientError {
       throw Failure(
         path: path + ["crash"],
-        description: "node '\(node)' cannot be killed and started again: \(error)")
+        description: "node '\(node)' was killed, but not restarted: \(error)")
     }
   }
 

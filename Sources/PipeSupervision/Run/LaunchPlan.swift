@@ -1,5 +1,6 @@
 import PipeClient
 import PipeMachines
+import PipeSupport
 import PipeSystem
 import PipeTopology
 import PipeWire
@@ -129,14 +130,17 @@ package struct LaunchPlan {
   }
 
   /// Lets the nodes take only the steps that a client requests. All nodes start together, because no
-  /// node takes a step by itself that another node could wait for. No node is restarted.
+  /// node takes a step by itself that another node could wait for. A node that ends is restarted at
+  /// once, because a topology without running nodes would end.
   package mutating func gate() {
     isGated = true
     for index in nodes.indices {
       nodes[index].configuration.isGated = true
       nodes[index].supervision.dependencies = []
       nodes[index].supervision.isRequired = false
-      nodes[index].supervision.restart.mode = .never
+      nodes[index].supervision.restart = RestartPolicy(
+        .onFailure, maximumRestarts: 100,
+        backoff: Backoff(initial: .milliseconds(5), max: .seconds(1)))
     }
   }
 

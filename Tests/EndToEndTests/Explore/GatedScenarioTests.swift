@@ -330,7 +330,36 @@ struct GatedScenarioTests {
     }
   }
 
-  @Test("A gated node runs no effect, and refuses the requests of other clients")
+  @Test("A gated node runs no effect: the scenario gives its events, also after a crash")
+  func effects() async throws {
+    try await CommandLineTool.launching { tool in
+      let topology = """
+        topology: pair
+        program: TestNodes
+        nodes:
+          n:
+            machine: Rambler
+            parameters: { steps: [home x north, north soon east], works: [north hurry] }
+        """
+      let result = try await run(
+        tool,
+        Self.scenario(
+          "{ at: n, takes: x, expect: { n: north } }", "{ crash: n, expect: { n: north } }",
+          "{ at: n, takes: soon, from: { effect: hurry }, expect: { n: east } }"),
+        topology: topology)
+      #expect(result.code == 0, "\(result)")
+      let ended = try await run(
+        tool,
+        Self.scenario(
+          "{ at: n, takes: x }", "{ at: n, ends: hurry, expect: { n: north } }",
+          "{ at: n, takes: soon, from: { effect: hurry } }"),
+        topology: topology)
+      #expect(ended.code == 1, "\(ended)")
+      #expect(ended.error.contains("effect 'hurry' of node 'n' is not running"), "\(ended)")
+    }
+  }
+
+  @Test("A gated node refuses the requests of other clients")
   func gatedRun() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.pair, to: "pair.yaml")
