@@ -101,7 +101,7 @@ package struct ServiceUnit: Hashable, Sendable {
       (instance.deployment.map { ["--deployment", $0] } ?? []) + [instance.file]
     let words = arguments.map(Self.quoted).joined(separator: " ")
     return """
-      # Written by 'orchestrator install-service'. 'systemctl\(isUserService ? " --user" : "") edit' adds other settings.
+      # Written by 'orchestrator install-service'. Use 'systemctl\(isUserService ? " --user" : "") edit' to add other settings.
       [Unit]
       RequiresMountsFor=\(Self.quoted(directory))
 

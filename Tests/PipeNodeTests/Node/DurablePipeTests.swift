@@ -107,7 +107,7 @@ struct DurablePipeTests {
   }
 
   @Test(
-    "Every event is applied once and in order, whenever an end of the pipe crashes",
+    "Every event is applied once and in order, no matter when either end of the pipe crashes",
     arguments: 0..<4)
   func together(seed: UInt64) async {
     var generator = SplitMix64(seed: seed &* 7919 &+ 1)
