@@ -53,7 +53,7 @@ struct TopologyChangeTests {
     #expect(
       change.entryLines == [
         "+ lamp     starts",
-        "~ door     restarts: its machine, parameters or durability were changed",
+        "~ door     restarts: its machine, parameters, durability or journal limits were changed",
         "= motor    restart policy differs, updated without a restart",
         "~ audit    restarts: the watched nodes were changed",
         "- counter  stops",

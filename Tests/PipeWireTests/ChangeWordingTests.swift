@@ -10,7 +10,7 @@ struct ChangeWordingTests {
       (.host(wanted: "left"), "its carrier node is now 'left'"),
       (.host(wanted: nil), "it now has its own process"), (.build, "its program was rebuilt"),
       (.place(wanted: "127.0.0.4"), "the address of its place is now 127.0.0.4"),
-      (.hosted, "its machine, parameters or durability were changed"),
+      (.hosted, "its machine, parameters, durability or journal limits were changed"),
       (.environment, "its environment was changed"),
       (.directory, "its working directory was changed"), (.pipes, "its pipes were changed"),
       (.composites, "its composites were changed"),

@@ -119,7 +119,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       case .host(wanted: nil): "it now has its own process"
       case .build: "its program was rebuilt"
       case .place(let wanted): "the address of its place is now \(wanted)"
-      case .hosted: "its machine, parameters or durability were changed"
+      case .hosted: "its machine, parameters, durability or journal limits were changed"
       case .environment: "its environment was changed"
       case .directory: "its working directory was changed"
       case .pipes: "its pipes were changed"

@@ -39,7 +39,7 @@ struct MetricsVerbTests {
       let lines = try await inspector.metrics()
       let ofButton = Self.label("node=\"button\"")
       for name in [
-        "node_journal_bytes", "node_journal_disk_free_bytes", "node_journal_records_total",
+        "node_journal_disk_bytes", "node_journal_disk_free_bytes", "node_journal_records_total",
         "node_journal_record_duration_seconds_count",
         "node_step_duration_seconds_count", "node_cpu_seconds_total", "node_resident_memory_bytes",
       ] {
