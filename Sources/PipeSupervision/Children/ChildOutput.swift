@@ -24,9 +24,8 @@ struct ChildOutput {
   ) throws -> ChildOutput {
     var child = try ChildProcess.spawn(command)
     defer { child.closePipes() }
-    let deadline = ContinuousClock.now + timeout
     var (output, errors): ([UInt8], [UInt8]) = ([], [])
-    let ending = drain(child, until: deadline, limit: limit, &output, &errors)
+    let ending = drain(child, within: timeout, limit: limit, &output, &errors)
     if ending != .ended { child.signal(.kill, group: true) }
     return ChildOutput(outcome: ending, exit: child.wait(), output: output, errorOutput: errors)
   }
@@ -37,15 +36,21 @@ struct ChildOutput {
     return text.isEmpty ? nil : text
   }
 
-  /// Reads the pipes of stdout and stderr until both are closed.
+  /// Reads the pipes of stdout and stderr until both are closed. The time in which the child waits
+  /// for a processor does not count towards the timeout.
   private static func drain(
-    _ child: ChildProcess, until deadline: ContinuousClock.Instant, limit: Int,
+    _ child: ChildProcess, within timeout: Duration, limit: Int,
     _ output: inout [UInt8], _ errors: inout [UInt8]
   ) -> Outcome {
+    var deadline = ContinuousClock.now + timeout
+    var queue = RunQueueSampler()
     var openDescriptors: Set<Int32> = [child.outputDescriptor, child.errorDescriptor]
     while !openDescriptors.isEmpty {
-      guard ContinuousClock.now < deadline else { return .timedOut }
-      for (descriptor, bytes) in PipeReader.readAvailable(&openDescriptors, until: deadline) {
+      let now = ContinuousClock.now
+      deadline += queue.take(RunQueueSampler.threads(of: child.pid), at: now)
+      guard now < deadline else { return .timedOut }
+      let nextSample = min(deadline, now + .milliseconds(200))
+      for (descriptor, bytes) in PipeReader.readAvailable(&openDescriptors, until: nextSample) {
         if descriptor == child.outputDescriptor { output += bytes } else { errors += bytes }
       }
       if output.count + errors.count > limit { return .outputTooLarge }
