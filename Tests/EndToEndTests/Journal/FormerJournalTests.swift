@@ -26,7 +26,7 @@ struct FormerJournalTests {
 
   private func deadLetters(_ tool: CommandLineTool) async throws -> [Int64] {
     let listed = try await tool.run("dead-letters", "gate", "-o", "json", code: 0)
-    #expect(listed.error.hasPrefix("3 dead letters "), "\(listed.error)")
+    #expect(listed.error.hasPrefix("3 refused events "), "\(listed.error)")
     guard case .array(let deadLetters) = try JSONValue(parsing: listed.output.utf8) else {
       return []
     }
