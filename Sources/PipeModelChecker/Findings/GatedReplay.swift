@@ -114,6 +114,8 @@ package struct GatedReplay {
     case (.refused(let node, let reason), .accepted):
       throw unexpected(subject, node, reason, "'\(subject.owner)' accepts it", at: path)
     case (.processEnds, .ended): break
+    // With `on_refused: fail`, the process may end before its answer is sent.
+    case (.refused, .ended) where endsIfRefused(step.action): break
     case (.processEnds, .accepted):
       throw Failure(
         path: path,
@@ -127,6 +129,16 @@ package struct GatedReplay {
     case (_, .ended(let node, let reason)):
       throw Failure(path: path, description: "the process of node '\(node)' ended: \(reason)")
     }
+  }
+
+  /// Returns whether a node ends if it refuses the event of a step.
+  private func endsIfRefused(_ action: ScenarioStep.Action) -> Bool {
+    guard case .takes(_, _, .pipe(let pipe)) = action else { return false }
+    return endsIfRefused(fromPipe: pipe)
+  }
+
+  private func endsIfRefused(fromPipe name: String) -> Bool {
+    loaded.pipes.first { $0.name == name }?.onRefused == .fail
   }
 
   private static func text(_ refusals: [(node: String, reason: String)]) -> String {
@@ -336,9 +348,7 @@ package struct GatedReplay {
     switch report.outcome {
     case .accepted, .fired: return .accepted
     case .refused(let reason):
-      if case .takePipe(let pipe, _) = request,
-        loaded.pipes.first(where: { $0.name == pipe })?.onRefused == .fail
-      {
+      if case .takePipe(let pipe, _) = request, endsIfRefused(fromPipe: pipe) {
         endedNodes.insert(node)
       }
       return .refused([(node, reason)])
