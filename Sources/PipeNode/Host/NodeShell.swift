@@ -453,13 +453,16 @@ final class NodeShell {
     inbox.fill(&status)
     outPipes.fill(&status)
     status.records = journal?.recordCount
-    status.journal = journal.map { JournalSpace(ofJournal: $0.path) }
     status.time = WallClock.nanoseconds
     status.recording = recorder.recordingDurations.count > 0 ? recorder.recordingDurations : nil
     return status
   }
 
   private func sendStatus(answering sequence: UInt64) {
+    var status = status
+    // Only here, because summaries are compared at the end of many turns, and the free space of the
+    // disk also changes while the node does nothing.
+    status.journal = journal.map { JournalSpace(ofJournal: $0.path) }
     control.send(
       .status, sequence: sequence, count: network?.peers.listNumber ?? 0,
       (try? JSONRecord.encode(status)) ?? [])
