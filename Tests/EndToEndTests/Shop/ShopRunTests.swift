@@ -90,8 +90,14 @@ struct RunningShop {
   /// Kills each process once. Kills the next process when the former one has been replaced.
   func killAll() async throws {
     for node in Self.nodes {
-      let before = try await topology.pids()[node]
-      try await topology.run("kill", node)
+      var before: Int32?
+      // A node that is being upgraded has no process for a moment.
+      let isKilled: Bool? = try await poll(within: .seconds(60), of: topology.tool.directory) {
+        before = try await topology.pids()[node]
+        let killed = try await topology.tool.run("kill", node, within: .seconds(60))
+        return killed.code == 0 ? true : nil
+      }
+      #expect(isKilled == true, "'\(node)' has no process")
       try await topology.await("'\(node)' runs again", within: .seconds(60)) {
         $0[node: node]?.isRunning == true && $0[node: node]?.pid != before
       }
