@@ -14,9 +14,6 @@ package enum StateDifference {
   /// The error for a difference that does not fit the earlier state.
   package struct UnreadableError: Error, Equatable {}
 
-  /// The maximum number of strings in a difference.
-  private static let insertionLimit = 128
-
   // MARK: Computing a difference
 
   /// Returns the difference from `base` to `state`. Returns `nil` if the difference would exceed
