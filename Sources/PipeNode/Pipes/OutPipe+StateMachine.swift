@@ -51,6 +51,8 @@ package struct OutPipeStateMachine: Sendable {
   package private(set) var lastAcknowledged: UInt64 = 0
   /// The highest event number that the receiver's credit allows.
   package private(set) var sendLimit: UInt64 = 0
+  /// The part of the capacity that the receiver's postponed events do not use. Unit: events.
+  private var window: UInt64
   private var batches: [EventBatch] = []
   private var firstUnsent = 0
   private var byteCount = 0
@@ -66,6 +68,7 @@ package struct OutPipeStateMachine: Sendable {
 
   package init(capacity: Int, stream: UInt64, isDurable: Bool = false) {
     self.capacity = UInt64(capacity)
+    window = self.capacity
     self.stream = stream
     self.isDurable = isDurable
   }
@@ -98,9 +101,9 @@ package struct OutPipeStateMachine: Sendable {
   }
 
   /// Whether the pipe is full. The node must then accept no further input until the receiver has
-  /// acknowledged events.
+  /// acknowledged events, or applied postponed events.
   package var isFull: Bool {
-    lastQueued - lastAcknowledged >= capacity || byteCount >= Self.byteLimit
+    lastQueued - lastAcknowledged >= window || byteCount >= Self.byteLimit
   }
 
   /// The number of events that are queued or in flight. Unit: events.
@@ -197,6 +200,7 @@ package struct OutPipeStateMachine: Sendable {
     receiverSaidGoodbye = false
     lastSession = session
     phase = .open(session: session)
+    self.window = UInt64(window)
     sendLimit = lastAcknowledged + UInt64(window)
     // If the receiver already has a part of the first batch, the receiver skips the events before
     // `first`.
@@ -218,6 +222,7 @@ package struct OutPipeStateMachine: Sendable {
   ) -> [Action] {
     guard case .open(session) = phase, applied <= lastSent else { return [] }
     acknowledge(through: applied)
+    self.window = UInt64(window)
     sendLimit = max(sendLimit, applied + UInt64(window))
     return flush()
   }

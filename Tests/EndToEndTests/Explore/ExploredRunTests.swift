@@ -140,10 +140,11 @@ struct ExploredRunTests {
     #expect(reduced <= whole)
   }
 
-  private static func soak(_ durability: String) async throws {
+  private static func soak(
+    _ durability: String, seed: UInt64 = .random(in: 1...999_999)
+  ) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    let seed = UInt64.random(in: 1...999_999)
     let program = try tool.start(
       program: try BinaryLocator.find("soak"),
       ["--of", "explored", "--topologies", "4", "--seed", "\(seed)", "--durability", durability])
@@ -161,4 +162,11 @@ struct ExploredRunTests {
     "Runs of random topologies with journals take only steps that the search has found",
     .enabled(if: RecordedNodes.arePossible))
   func recorded() async throws { try await Self.soak("process") }
+
+  // With this seed, each of two nodes waits for space in its pipe to the other node, and one of the
+  // pipes is full of postponed events.
+  @Test(
+    "Nodes that wait for each other do not continue while postponed events fill a pipe",
+    .enabled(if: RecordedNodes.arePossible))
+  func postponed() async throws { try await Self.soak("process", seed: 384_993) }
 }

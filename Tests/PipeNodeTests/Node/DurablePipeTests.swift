@@ -120,6 +120,35 @@ struct DurablePipeTests {
       #expect(run.recorded == Array(0..<run.made))
     }
   }
+
+  @Test(
+    "A sender never has more unapplied events than the capacity, even if some are postponed",
+    arguments: 0..<4)
+  func capacity(seed: UInt64) async {
+    var generator = SplitMix64(seed: seed &* 104_729 &+ 1)
+    for _ in 0..<50 {
+      await Task.yield()
+      var run = DurablePipeRun(capacity: Int.random(in: 1...12, using: &generator))
+      run.crashes = false
+      for _ in 0..<300 { run.step(using: &generator) }
+      #expect(run.problem == nil)
+      #expect(run.highestUnappliedCount <= run.capacity)
+    }
+  }
+
+  @Test("A sender is full while postponed events use the capacity, and then continues")
+  func fullOfPostponed() {
+    var pipe = OutPipeStateMachine(capacity: 2, stream: 7)
+    pipe.enqueue(2)
+    _ = pipe.welcomed(session: 1, received: 0, window: 2)
+    _ = pipe.credited(session: 1, applied: 2, window: 0)
+    #expect(pipe.pendingCount == 0)
+    #expect(pipe.isFull)
+    _ = pipe.welcomed(session: 2, received: 2, window: 0)
+    #expect(pipe.isFull)
+    _ = pipe.credited(session: 2, applied: 2, window: 1)
+    #expect(!pipe.isFull)
+  }
 }
 
 /// Both ends of a pipe, their journals, and the messages between them.
@@ -136,6 +165,13 @@ private struct DurablePipeRun {
   var applied: [Int] = []
   var recorded: [Int] = []
   var waiting: [(number: UInt64, event: Int)] = []
+  /// The events that the receiver has postponed. The journal has `recordedPostponed`.
+  var postponed: [(number: UInt64, event: Int)] = []
+  var recordedPostponed: [(number: UInt64, event: Int)] = []
+  /// Whether the processes are killed at random.
+  var crashes = true
+  /// The highest number of events that were made and not applied.
+  var highestUnappliedCount = 0
   var session: UInt64 = 1
   var toReceiver: [OutPipeStateMachine.Action] = []
   var toSender: [InPipeStateMachine.Action] = []
@@ -149,7 +185,7 @@ private struct DurablePipeRun {
   }
 
   mutating func step(using generator: inout SplitMix64) {
-    switch Int.random(in: 0..<24, using: &generator) {
+    switch Int.random(in: 0..<27, using: &generator) {
     case 0..<4: make(Int.random(in: 1...3, using: &generator))
     case 4..<8: recordSender()
     case 8..<12: if !toReceiver.isEmpty { deliver(toReceiver.removeFirst()) }
@@ -157,8 +193,10 @@ private struct DurablePipeRun {
     case 15..<18: apply(Int.random(in: 1...4, using: &generator))
     case 18..<20: recordReceiver()
     case 20: connect()
-    case 21: killSender()
-    case 22: killReceiver()
+    case 21: if crashes { killSender() }
+    case 22: if crashes { killReceiver() }
+    case 23: postpone(Int.random(in: 1...2, using: &generator))
+    case 24..<26: applyPostponed()
     default:
       if let header = receiver.acknowledgement() { toSender.append(.send(header)) }
     }
@@ -170,9 +208,10 @@ private struct DurablePipeRun {
     for _ in 0..<200 {
       recordSender()
       connect()
-      while !toReceiver.isEmpty || !toSender.isEmpty || !waiting.isEmpty {
+      while !toReceiver.isEmpty || !toSender.isEmpty || !waiting.isEmpty || !postponed.isEmpty {
         while !toSender.isEmpty { deliver(toSender.removeFirst()) }
         while !toReceiver.isEmpty { deliver(toReceiver.removeFirst()) }
+        applyPostponed()
         apply(.max)
         recordReceiver()
         if let header = receiver.acknowledgement() { toSender.append(.send(header)) }
@@ -185,6 +224,7 @@ private struct DurablePipeRun {
     for _ in 0..<count where !sender.isFull {
       sender.enqueue { $0 += Array(String(made).utf8) }
       made += 1
+      highestUnappliedCount = max(highestUnappliedCount, made - applied.count)
     }
   }
 
@@ -198,7 +238,9 @@ private struct DurablePipeRun {
     toReceiver += sender.flush()
   }
 
+  /// Applies waiting events, unless an earlier event is postponed.
   private mutating func apply(_ count: Int) {
+    guard postponed.isEmpty else { return postpone(count) }
     for _ in 0..<min(count, waiting.count) {
       let next = waiting.removeFirst()
       applied.append(next.event)
@@ -206,8 +248,25 @@ private struct DurablePipeRun {
     }
   }
 
+  private mutating func postpone(_ count: Int) {
+    for _ in 0..<min(count, waiting.count) {
+      let next = waiting.removeFirst()
+      postponed.append(next)
+      receiver.postpone(next.number, of: receiver.stream)
+    }
+  }
+
+  private mutating func applyPostponed() {
+    for next in postponed {
+      applied.append(next.event)
+      receiver.finishPostponed(next.number, of: receiver.stream)
+    }
+    postponed = []
+  }
+
   private mutating func recordReceiver() {
     recorded = applied
+    recordedPostponed = postponed
     if receiver.stream != 0 { receiverJournal = (receiver.stream, receiver.lastFinished) }
     receiver.record()
   }
@@ -230,11 +289,11 @@ private struct DurablePipeRun {
     session += 1
     applied = recorded
     waiting = []
+    postponed = recordedPostponed
     if let (stream, applied) = receiverJournal {
       receiver = InPipeStateMachine(
         capacity: capacity, session: session, stream: stream, lastApplied: applied,
-        postponedCount: 0,
-        senderClosed: false)
+        postponedCount: UInt64(postponed.count), senderClosed: false)
     } else {
       receiver = InPipeStateMachine(capacity: capacity, session: session, isDurable: true)
     }

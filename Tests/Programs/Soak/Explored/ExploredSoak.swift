@@ -89,6 +89,10 @@ struct ExploredSoak {
     guard !failure.isEmpty else { return }
     problems.append(failure)
     printLine("  \(failure)")
+    for node in plan.nodes {
+      printLine("  steps of '\(node.name)':")
+      for item in trace.items(of: node.name) { printLine("    \(item.version): \(item)") }
+    }
     let keptDirectory = try TestDirectory()
     try keptDirectory.write(topology.yaml, to: "topology.yaml")
     printLine("  its file is kept in \(keptDirectory.path)")
