@@ -79,7 +79,7 @@ enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
   case watched, inspected, recording, coding, growth, commands, peers, reduce, steady, styles
   case largeStates = "large-states"
-  case explore, network, slurm, agents, instances
+  case explore, network, slurm, agents, instances, upgrades
 
   /// A sentence that says what the section measures.
   var summary: String {
@@ -105,6 +105,7 @@ enum Section: String, CaseIterable, Sendable {
     case .styles: "what each style of writing a machine costs"
     case .instances: "a node with an instance of its machine for each key"
     case .largeStates: "steps a second with a large state"
+    case .upgrades: "what upgrades and backups cost a running topology"
     case .network: "what tcp and keys cost a pipe and a round trip"
     case .slurm:
       "how soon nodes are ready on the hosts of a Slurm job, and again when they or a host are lost"
@@ -141,6 +142,7 @@ enum Section: String, CaseIterable, Sendable {
     case .agents: try AgentsSection(setting).run(&report)
     case .instances: try InstancesSection(setting).run(&report)
     case .largeStates: try LargeStatesSection(setting).run(&report)
+    case .upgrades: try UpgradesSection(setting).run(&report)
     case .network: try NetworkSection(setting).run(&report)
     }
   }

@@ -5,6 +5,8 @@ import PipeSupervision
 /// A running topology with a real orchestrator, and a client that is attached to it.
 final class TopologyRun {
   let name: String
+  /// The path of the topology file.
+  let file: String
   let client: TopologyClient
   let directories: RuntimeDirectories
   private let pids: [String: Int32]
@@ -26,7 +28,7 @@ final class TopologyRun {
     self.name = name
     try Programs.check()
     let orchestrator = OrchestratorCommand(directory: directory, hosts: hosts)
-    let file = try directory.write(text, to: name + ".yaml")
+    file = try directory.write(text, to: name + ".yaml")
     var arguments = run.map { ["record", file, "--out", $0] } ?? ["run", "--plain", file]
     let deployment = deployment ?? agents?.deployment
     if let agents { arguments += ["--keys", agents.keys] }

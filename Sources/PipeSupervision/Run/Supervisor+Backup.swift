@@ -58,10 +58,12 @@ extension Supervisor {
     let taken = Semaphore()
     let outcome = Locked<Result<Void, BackupError>?>(nil)
     let result: Result<Void, BackupError>?
+    let time: Timestamp
     do {
       let paused = try PausedProcesses(
         processesWithFiles, in: directories, until: deadline, limit: Self.pauseLimit)
       defer { paused.resume() }
+      time = .now
       Failpoint.hit(.backupPaused)
       archivist.handle.post {
         let result = Result { () throws(BackupError) in try job.value.take() }
@@ -77,7 +79,7 @@ extension Supervisor {
     }
     let pause = ContinuousClock.now - begin
     switch result {
-    case .success?: write(job, pause: pause, for: requester)
+    case .success?: write(job, of: time, pause: pause, for: requester)
     case .failure(let error)?: endBackup(job, .failure(error), for: requester)
     case nil where attempt < Self.pauseAttempts:
       on(archivist, job, { $0.release() }) { supervisor, _ in
@@ -99,10 +101,12 @@ extension Supervisor {
     }
   }
 
-  private func write(_ job: LoopOwned<BackupJob>, pause: Duration, for requester: Requester) {
+  private func write(
+    _ job: LoopOwned<BackupJob>, of time: Timestamp, pause: Duration, for requester: Requester
+  ) {
     Failpoint.hit(.backupTaken)
     let manifest = BackupManifest(
-      topology: plan.topology, time: Timestamp.now.description,
+      topology: plan.topology, time: time.description,
       incarnations: incarnations.counts,
       nodesWithoutJournals: plan.nodes.filter {
         $0.information.kind != .monitor && $0.information.journal == nil
