@@ -112,9 +112,14 @@ extension TopologyReading {
     } else {
       checkName(name, at: mark, owner: owner)
     }
-    guard let condition = dependency.state, let constant = topology.node(name)?.constant,
-      !condition.matches(constant)
-    else { return }
+    guard let condition = dependency.state, let other = topology.node(name) else { return }
+    if other.key != nil {
+      report(
+        .unknownState, at: ["nodes", node.name, "depends_on", name, "state"],
+        "\(owner): node '\(name)' has a 'key', so each of its instances has its own state; write "
+          + "'\(name): ready'")
+    }
+    guard let constant = other.constant, !condition.matches(constant) else { return }
     report(
       .unknownState, at: ["nodes", node.name, "depends_on", name, "state"],
       "\(owner): node '\(name)' is constant and never in \(condition); it stays in "

@@ -324,6 +324,11 @@ struct BadTopology: CustomTestStringConvertible {
       place: "5:46", message: "node 'c' is constant and never in t(x: 1); it stays in s",
       code: .unknownState, isReportedBySchema: false),
     BadTopology(
+      text: withNodes(
+        "c: { machine: M, key: k }\na: { machine: M, depends_on: { c: { state: s } } }"),
+      place: "5:46", message: "node 'c' has a 'key', so each of its instances has its own state",
+      code: .unknownState, isReportedBySchema: false),
+    BadTopology(
       text: "topology: t\nnodes: { a: { machine: M } }\n", place: "2:10",
       message: "has no program; add", code: .noProgram, isReportedBySchema: false),
     BadTopology(
