@@ -7,7 +7,7 @@ import PipeRuntime
 @main enum Benchmarks {
   static func main() {
     switch CommandLine.arguments.dropFirst().first {
-    case "run", "describe", "list", "explore": BenchmarkNodes.main()
+    case "run", "describe", "list", "explore", "try-journals": BenchmarkNodes.main()
     case RawPeer.verb: RawPeer.main(CommandLine.arguments.dropFirst(2))
     default: exit(measure())
     }

@@ -28,7 +28,8 @@ final class TopologyRun {
     self.name = name
     try Programs.check()
     let orchestrator = OrchestratorCommand(directory: directory, hosts: hosts)
-    file = try directory.write(text, to: name + ".yaml")
+    let file = try directory.write(text, to: name + ".yaml")
+    self.file = file
     var arguments = run.map { ["record", file, "--out", $0] } ?? ["run", "--plain", file]
     let deployment = deployment ?? agents?.deployment
     if let agents { arguments += ["--keys", agents.keys] }
