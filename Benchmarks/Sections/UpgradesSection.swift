@@ -3,7 +3,6 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 import PipeSystem
-import Synchronization
 
 /// Measures the upgrade of a running topology to another build of its program, the dry run before
 /// it, and the cost of backups.
@@ -106,21 +105,26 @@ struct UpgradesSection {
   }
 
   /// Upgrades the only node of a topology.
-  /// - Returns: The time during which no process of the node ran. Unit: seconds.
+  /// - Returns: The time from the end of the former process until the node runs again. Unit:
+  ///   seconds.
   private static func pause(
     ofUpgrade topology: TopologyRun, in directory: TemporaryDirectory
   ) throws -> Double {
-    let before = try topology.directory()[node: "sink"]?.incarnation ?? 0
-    let lastRunning = Mutex(Clock.nanoseconds)
-    var process = try OrchestratorCommand(directory: directory).spawn(["apply", topology.file])
-    try topology.wait(until: "the node runs again") { directory in
-      guard let node = directory[node: "sink"], node.isRunning else { return false }
-      if node.incarnation == before { lastRunning.withLock { $0 = Clock.nanoseconds } }
-      return node.incarnation > before
+    guard let former = try topology.directory()[node: "sink"], let pid = former.pid else {
+      throw HarnessError("the node does not run")
     }
-    let end = Clock.nanoseconds
+    var process = try OrchestratorCommand(directory: directory).spawn(["apply", topology.file])
+    // The orchestrator answers no requests while it copies the program, so its directory does not
+    // show the end of the process in time.
+    while kill(pid, 0) == 0 { usleep(100) }
+    let start = Clock.nanoseconds
+    let incarnation = former.incarnation
+    try topology.wait(until: "the node runs again") { directory in
+      directory[node: "sink"].map { $0.isRunning && $0.incarnation > incarnation } ?? false
+    }
+    let elapsed = Double(Clock.nanoseconds - start) / 1e9
     guard process.wait() == .exited(code: 0) else { throw HarnessError("'apply' failed") }
-    return Double(end - lastRunning.withLock { $0 }) / 1e9
+    return elapsed
   }
 
   /// Measures the rate of a flow of recorded events with and without backups.
