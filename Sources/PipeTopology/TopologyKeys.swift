@@ -134,13 +134,13 @@ package enum TopologyKeys {
         default: "\(NodeSpecification.defaultResidentCount)"),
       TopologyKey(
         "final", \.finalStates, .stateLabels,
-        "With `key`: a list of the states in which an instance ends. It then refuses every event, "
-          + "with the reason `ended`",
+        "With `key`: a list of the states in which an instance ends. The instance then refuses "
+          + "every event, with the reason `ended`",
         default: "none"),
       TopologyKey(
         "keep", \.keepDuration, .positiveDuration,
-        "With `final`: how long an instance is kept after it has ended. Then it is removed, and "
-          + "the next event for its key begins a new instance",
+        "With `final`: how long an instance is kept after it has ended. Then the instance is "
+          + "removed, and the next event for its key begins a new instance",
         default: "`7d`"),
       TopologyKey(
         "shards", \.shardsToWrite, .integer(in: NodeSpecification.shardCountRange, unit: "shards"),
