@@ -161,7 +161,7 @@ struct TopologyRun {
       (description.started, description.programs) = (former?.started ?? 0, former?.programs)
       guard former == description, FileSystem.contents(of: copy, limit: .max) == text else {
         throw CommandError(
-          "'\(directory)' has the run of another topology file, or of a former version of the file; "
+          "'\(directory)' has the run of another topology file or of a former version of the file; "
             + "name another directory with --out", code: .usage)
       }
       return path
