@@ -20,7 +20,7 @@ extension TopologyClient {
     }
     guard node.instanceField != nil else {
       throw TopologyClientError.invalidEvent(
-        node.name, "the node has no instances; give it a 'key' in the topology file")
+        node.name, "the node has no instances; add a 'key' to the node in the topology file")
     }
     // A shard reports its instances under the name of the node to which the shard belongs.
     return (InstanceName(node: node.shard?.node ?? node.name, key: instance.key), node)

@@ -69,7 +69,7 @@ package enum InspectorCommand {
       "serves a page or metrics of a running topology", verbs: verbs.map(\.description),
       exitCodes: [
         ("0", "ended by a signal"), ("1", "failed"), ("2", "wrong usage"),
-        ("3", "no such topology is running"),
+        ("3", "the topology is not running"),
       ], related: ["orchestrator"])
   }
 

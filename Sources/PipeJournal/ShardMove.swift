@@ -572,11 +572,11 @@ package enum ShardMoveError: Error, Hashable, Sendable, CustomStringConvertible 
     switch self {
     case .undelivered, .inTransaction:
       "the number of shards of node '\(node)' cannot change, because of \(unfinishedWork ?? ""); try "
-        + "again when the node's former shards have finished this"
+        + "again when the node's former shards have completed this work"
     case .unfinished(let node, let count):
-      "the instances of node '\(node)' are being moved to \(count) shard\(count == 1 ? "" : "s"), "
-        + "which was interrupted; start the topology with 'shards: \(count)', which completes it, "
-        + "and try again"
+      "the instances of node '\(node)' were being moved to \(count) shard\(count == 1 ? "" : "s"), "
+        + "and the move was interrupted; start the topology with 'shards: \(count)', which "
+        + "completes the move, and try again"
     }
   }
 }

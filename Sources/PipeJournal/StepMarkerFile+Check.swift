@@ -55,7 +55,7 @@ extension StepMarkerFile {
     }
     guard hasPreparedStep else {
       throw damageError(
-        "the '.step' file lacks the synchronized event that the node was last prepared for")
+        "the last prepared step of a synchronized event is missing in the '.step' file")
     }
     return false
   }

@@ -327,8 +327,8 @@ extension TopologyModel {
             loaded.source.diagnostic(
               .synchronizedEvent,
               at: loaded.source.position(of: ["explore", "gives", node, output]),
-              "'explore', 'gives': effect '\(output)' of node '\(node)' cannot give '\(event)', which is "
-                + "a synchronized event of composite \(list): the node has a 'key'; remove the "
+              "'explore', 'gives': effect '\(output)' of node '\(node)' cannot send '\(event)', which "
+                + "is a synchronized event of composite \(list): the node has a 'key'; remove the "
                 + "event, and send it to the composite through a pipe"))
         }
       }

@@ -16,7 +16,7 @@ struct ViewCommand {
       discussion:
         "Without a terminal, prints the view. q or ^C leaves the view. Exit codes: 0, the user "
         + "has left the view; 1, the node, the topology or the terminal is gone; 2, wrong usage, "
-        + "or the view cannot show the node's states; 3, no such topology is running. If --up "
+        + "or the view cannot show the node's states; 3, the topology is not running. If --up "
         + "fails, the exit code is the exit code of 'orchestrator up'.",
       options: [
         .topology,

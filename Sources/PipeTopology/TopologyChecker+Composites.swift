@@ -135,15 +135,15 @@ extension TopologyChecker {
         {
           report(
             .synchronizedEvent, at: ["nodes", node.name],
-            "node '\(node.name)': an effect gives '\(event)', which is a synchronized event of "
-              + "composite \(Self.listText(vectors)), and effects of a node with a 'key' cannot give such "
+            "node '\(node.name)': an effect sends '\(event)', which is a synchronized event of "
+              + "composite \(Self.listText(vectors)), and effects of a node with a 'key' cannot send such "
               + "events; send the event to the composite through a pipe")
         }
         guard Set(vectors.map(\.composite)).count > 1, machine.mayEmit(event) else { continue }
         report(
           .ambiguousEvent, .warning, at: ["nodes", node.name],
           "node '\(node.name)' accepts '\(event)' through composite \(Self.listText(vectors)): an "
-            + "effect that gives '\(event)' ends the node, since the composite is ambiguous; "
+            + "effect that sends '\(event)' ends the node, because the composite is ambiguous; "
             + "send the event to the intended composite through a pipe with capacity 2 or more")
       }
     }

@@ -88,7 +88,7 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "records", \.records, .integer(in: JournalRetention.recordRange, unit: "records"),
-        "The number of records to keep: states that the node had"),
+        "The number of records to keep; each record has a state of the node"),
       TopologyKey(
         "record_age", \.recordAge, .positiveDuration,
         "How long a record is kept, such as `7d`, unless it is one of the last "
@@ -134,13 +134,13 @@ package enum TopologyKeys {
         default: "\(NodeSpecification.defaultResidentCount)"),
       TopologyKey(
         "final", \.finalStates, .stateLabels,
-        "With `key`: a list of the states in which an instance ends. It then refuses every event, "
-          + "with the reason `ended`",
+        "With `key`: a list of the states in which an instance ends. The instance then refuses "
+          + "every event, with the reason `ended`",
         default: "none"),
       TopologyKey(
         "keep", \.keepDuration, .positiveDuration,
-        "With `final`: how long an instance is kept after it has ended. Then it is removed, and "
-          + "the next event for its key begins a new instance",
+        "With `final`: how long an instance is kept after it has ended. Then the instance is "
+          + "removed, and the next event for its key begins a new instance",
         default: "`7d`"),
       TopologyKey(
         "shards", \.shardsToWrite, .integer(in: NodeSpecification.shardCountRange, unit: "shards"),
@@ -311,7 +311,7 @@ package enum TopologyKeys {
       TopologyKey(
         "capacity", \.pipe.capacity,
         .integer(in: PipeSpecification.capacityRange, unit: "events"),
-        "Events that may be in flight before the sender stops accepting further events, "
+        "The number of events in flight at which the sender stops accepting further events, from "
           + "\(PipeSpecification.capacityRange.lowerBound) to "
           + "\(PipeSpecification.capacityRange.upperBound)"),
       TopologyKey(
@@ -348,7 +348,7 @@ package enum TopologyKeys {
         "Required if the nodes have a `key`, which must be the same: a synchronized event then "
           + "concerns the instances with the value of this field; see "
           + "[Instances](INSTANCES.md#take-an-event-together)",
-        default: "the nodes have one machine each"),
+        default: "the nodes have no `key`"),
       TopologyKey(
         "synchronize", \.synchronize, .synchronized,
         "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a "
@@ -398,17 +398,17 @@ package enum TopologyKeys {
         "The events that come from outside: `{ NODE: [EVENT, …] }`, with the name of a node or "
           + "composite. An event is a label, or `{ label: { field: value } }`, where `0..4` is a "
           + "range of integers",
-        default: "assumed: events that no node or effect gives"),
+        default: "assumed: events that no node or effect sends"),
       TopologyKey(
         "values", \.values, .valuesToTry,
         "The values to try: `{ NODE.EVENT: { FIELD: [value, …] } }`, or `0..4`",
-        default: "all values of Booleans and bare cases, some values of other types"),
+        default: "all values of Booleans and of cases without values, some values of other types"),
       TopologyKey(
         "gives", \.effectEvents, .eventsOfEffects,
-        "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`. `~` at the end: the "
+        "The events that effects may send: `{ NODE: { OUTPUT: [EVENT, …] } }`. `~` at the end: the "
           + "effect may also end without an event",
-        default: "the events that the machine declares; else assumed: events that nothing else "
-          + "gives"),
+        default: "the events that the machine declares; without a declaration assumed: events that "
+          + "have no other sender"),
       TopologyKey(
         "fold", \.foldModuli, .folds,
         "Integer fields of states that wrap to 0: `{ NODE: { FIELD: 8 } }` treats 8 as 0, and 9 as "

@@ -140,7 +140,8 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
       "stopped gracefully; exit code unknown (adopted process)"
     case .unreported(saidGoodbye: false): "ended; exit code unknown (adopted process)"
     case .unobserved(isCertain: true): "ended on another host; exit code unknown"
-    case .leaseExpired: "lost contact to the process on another host; its lease has expired"
+    case .leaseExpired:
+      "lost contact with the process on another host; the lease of the process has expired"
     case .unobserved(isCertain: false):
       "given up: the host does not report whether the process has "
         + "ended"

@@ -139,7 +139,7 @@ package struct ViewSession {
     default: break
     }
     guard pendingKeys.count < Self.maximumPendingKeyCount else {
-      return showNotice("too many keys: the node is slow")
+      return showNotice("too many keys are waiting: the node is slow")
     }
     pendingKeys.append(key)
     guard case .idle = exchange else { return [] }

@@ -12,7 +12,7 @@ struct MetricsVerb: InspectorVerb {
       + "topology has ended, it is reported as down until a topology with the same name runs "
       + "again. With -p, the topology does not have to be running yet. /healthz answers 200 if "
       + "the orchestrator answers, /readyz if all nodes run as well; otherwise 503. Any client "
-      + "that can reach the port can read all this, and can do nothing else.",
+      + "that can reach the port can read all of this data, but cannot change anything.",
     options: [
       .topology,
       Option(

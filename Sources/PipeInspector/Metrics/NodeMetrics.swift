@@ -220,7 +220,7 @@ struct PipeMetrics {
     "Sent events that the receiver has applied or refused, as acknowledged to the sender.")
   private var underWay = MetricFamily(
     .gauge, "piperuntime_pipe_in_flight_events",
-    "Events that were sent and not yet applied; a pipe is full when they reach its capacity.")
+    "Sent events that are not yet applied; a pipe is full when the number reaches its capacity.")
   private var waiting = MetricFamily(
     .gauge, "piperuntime_pipe_waiting_events", "Events waiting at an end of the pipe.")
   private var capacity = MetricFamily(
@@ -229,7 +229,7 @@ struct PipeMetrics {
     .gauge, "piperuntime_pipe_full", "1 if the sender waits for capacity in the pipe, otherwise 0.")
   private var lost = MetricFamily(
     .counter, "piperuntime_pipe_lost_events",
-    "Events that a receiver without a journal had accepted and lost with its process.")
+    "Events that were lost because the process of a receiver without a journal ended.")
   private var unsendable = MetricFamily(
     .counter, "piperuntime_pipe_unsendable_events",
     "Events that could not be encoded, or were too large to send.")

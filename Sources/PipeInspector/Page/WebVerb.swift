@@ -8,11 +8,11 @@ struct WebVerb: InspectorVerb {
     "web", of: InspectorCommand.program, "Serves the inspector, a page for the browser",
     discussion:
       "Prints the address of the page and serves the page until ^C. The page shows nodes and "
-      + "pipes as they change, the states and events of a node, and which event has caused "
-      + "which. The page loads nothing from other servers. By default, the page is served only "
-      + "on this host, and only to browsers that open the printed address. The token after # "
-      + "in this address permits to read and, without --read-only, to send events. To see the "
-      + "page from another host, use ssh -L or TLS.",
+      + "pipes as they change, the states and events of a node, and the cause of each event. The "
+      + "page loads nothing from other servers. By default, the page is served only on this "
+      + "host, and only to browsers that open the printed address. With the token after # in "
+      + "this address, a browser can read all data and, without --read-only, send events. To "
+      + "see the page from another host, use ssh -L or TLS.",
     options: [.topology] + Option.pageOptions,
     examples: [
       ("inspector web", "Serves the only running topology"),

@@ -116,9 +116,9 @@ package enum MetadataCanary {
       Fact(
         "an enum in an enum", payload(of: .nest(.b(3)), plain, 3, Inner.self).map { $0.text },
         "b(3)"),
-      Fact("a case that is made", made(tag: 5), "second"),
+      Fact("a constructed case", made(tag: 5), "second"),
       Fact(
-        "a case that is made with values", made(tag: 1, (text, 9)),
+        "a constructed case with values", made(tag: 1, (text, 9)),
         "pair \(text) 9"),
     ]
   }
@@ -134,7 +134,7 @@ package enum MetadataCanary {
     return line
   }
 
-  private static let text = "a text that is too long to lie in its own value"
+  private static let text = "a text that is too long to be stored inline"
 
   private static func types(of layout: EnumLayout) -> String {
     line(layout.payloadTypes.map { line($0.map { TypeName.unqualified($0) }) }, "|")

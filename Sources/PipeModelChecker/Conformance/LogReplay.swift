@@ -58,12 +58,12 @@ final class LogReplay {
     // announced line contains the step.
     request.announces = position
     guard case .ended(let exit) = try replay(request, &position) else {
-      throw .invalidAnswer("node '\(node)' ends its process in some runs only")
+      throw .invalidAnswer("the steps of node '\(node)' crash the program only sometimes")
     }
     request.announces = nil
     request.through = position - 1
     guard case .report(let report) = try replay(request, &position) else {
-      throw .invalidAnswer("node '\(node)' ends its process in some runs only")
+      throw .invalidAnswer("the steps of node '\(node)' crash the program only sometimes")
     }
     return (report, (request.through + 1, exit))
   }

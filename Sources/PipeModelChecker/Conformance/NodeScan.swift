@@ -140,7 +140,7 @@ final class NodeScan {
     problems.append(
       (
         .missingSteps, place,
-        "this is step \(line.step) of the process, and the step before it in the log is step "
+        "this is step \(line.step) of the process, but the previous step in the log is step "
           + "\(last.step)"
       ))
   }
@@ -154,7 +154,7 @@ final class NodeScan {
       problems.append(
         (
           .missingSteps, place,
-          "the process begins in version \(next.version), and the log of the process before it, "
+          "the process begins in version \(next.version), but the log of the previous process, "
             + "'\(former.path)', ends with version \(last.version)"
         ))
     } else if former.header.schema == next.schema, former.header.hashing == next.hashing,
@@ -163,8 +163,8 @@ final class NodeScan {
       problems.append(
         (
           .otherState, place,
-          "the process begins in state \(next.begins.text), and the process before it, "
-            + "'\(former.path)', has gone to another state"
+          "the process begins in state \(next.begins.text), but the previous process, "
+            + "'\(former.path)', has ended in another state"
         ))
     }
   }

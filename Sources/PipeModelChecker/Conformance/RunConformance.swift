@@ -109,8 +109,8 @@ package struct RunConformance {
       guard let index = sentEvents[event.id] else {
         report.add(
           .unknownEvent, receiver, event.place,
-          "the node consumed event \(event.id.number) of pipe '\(pipe.name)', and node "
-            + "'\(pipe.sender)' has not sent it")
+          "the node consumed event \(event.id.number) of pipe '\(pipe.name)', but node "
+            + "'\(pipe.sender)' has not sent this event")
         continue
       }
       compare(event, of: receiver, with: sent[index], of: sender, in: pipe)
@@ -129,7 +129,7 @@ package struct RunConformance {
       consumed.insert(event.id)
       report.add(
         .lostEvent, receiver, last.place,
-        "the node consumed event \(last.id.number) of pipe '\(pipe.name)', and not event "
+        "the node consumed event \(last.id.number) of pipe '\(pipe.name)', but not event "
           + "\(event.id.number), " + sender.text(event.text, of: event.place.log).text)
     }
   }
@@ -145,7 +145,7 @@ package struct RunConformance {
     guard own != other else { return }
     report.add(
       .unknownEvent, receiver, event.place,
-      "the node consumed \(own.text) as event \(event.id.number) of pipe '\(pipe.name)', and node "
+      "the node consumed \(own.text) as event \(event.id.number) of pipe '\(pipe.name)', but node "
         + "'\(pipe.sender)' has sent \(other.text)")
   }
 
@@ -156,8 +156,8 @@ package struct RunConformance {
     guard loaded.isRecorded(sender), let event = received.consumed.first else { return }
     report.add(
       .missingLog, receiver, event.place,
-      "the node consumed event \(event.id.number) of pipe '\(pipe.name)', and the run has no log of "
-        + "node '\(sender)', '\(sender).1\(RunDirectory.stepLogSuffix)'")
+      "the node consumed event \(event.id.number) of pipe '\(pipe.name)', but the run has no log "
+        + "of node '\(sender)', '\(sender).1\(RunDirectory.stepLogSuffix)'")
   }
 
   // MARK: Checking synchronized events
@@ -194,8 +194,8 @@ package struct RunConformance {
       if let lost = missing.sorted().first(where: { scans[$0] == nil && loaded.isRecorded($0) }) {
         report.add(
           .missingLog, scan, step.place,
-          "the node took the synchronized event '\(event)' (transaction \(transaction)), and the run "
-            + "has no log of node '\(lost)', '\(lost).1\(RunDirectory.stepLogSuffix)'")
+          "the node took the synchronized event '\(event)' (transaction \(transaction)), but the "
+            + "run has no log of node '\(lost)', '\(lost).1\(RunDirectory.stepLogSuffix)'")
         continue
       }
       // A participant whose last process was killed may take the step when it restarts.
@@ -203,7 +203,7 @@ package struct RunConformance {
       report.add(
         .tornTransaction, scan, step.place,
         "the synchronized event '\(event)' (transaction \(transaction)) was taken by "
-          + "\(Self.list(nodes)), and not by \(Self.list(missing))")
+          + "\(Self.list(nodes)), but not by \(Self.list(missing))")
     }
     checkOrder(order, steps)
   }

@@ -214,7 +214,7 @@ package struct GatedReplay {
   ) -> Failure {
     Failure(
       path: path + ["from"],
-      description: "effect '\(output)' of node '\(emitter)' cannot give events to '\(owner)': the "
+      description: "effect '\(output)' of node '\(emitter)' cannot send events to '\(owner)': the "
         + "effect belongs to another node")
   }
 
@@ -384,7 +384,7 @@ package struct GatedReplay {
     do {
       return try await client.gate(node, request, timeout: answerTimeout)
     } catch TopologyClientError.unknownOutcome(_, after: nil) {
-      throw EndedProcess(reason: "it ended during the step")
+      throw EndedProcess(reason: "the process ended during the step")
     } catch TopologyClientError.nodeDown(_, let reason) {
       throw EndedProcess(reason: reason)
     } catch TopologyClientError.unknownOutcome {

@@ -393,7 +393,7 @@ package struct ScenarioReplay {
       throw Failure(
         path: path + ["from"],
         description:
-          "effect '\(output)' of node '\(emitter)' cannot give events to '\(owner)': the effect "
+          "effect '\(output)' of node '\(emitter)' cannot send events to '\(owner)': the effect "
           + "belongs to another node"
       )
     }

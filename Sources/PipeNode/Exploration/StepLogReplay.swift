@@ -84,7 +84,7 @@ final class StepLogReplay<
       let input = line.event.map { reader.string($0) } ?? "a timer"
       differ(
         line, of: reader,
-        "the node accepted \(input) in state \(text(of: stateText)), and the machine refuses it: "
+        "the node accepted \(input) in state \(text(of: stateText)), but the machine refuses it: "
           + refusal.wording)
     }
   }

@@ -155,7 +155,8 @@ final class MachineGate<Hosted: Machine> {
     }
     let earlier = waiting.prefix { $0.sequence != number }
     for event in earlier where policy != .postpone || pipes.reasonToRefuse(event) == nil {
-      return .impossible(problem: "event number \(event.sequence) of pipe '\(pipe)' is before it")
+      return .impossible(
+        problem: "event \(event.sequence) of pipe '\(pipe)' must be taken before this event")
     }
     for _ in earlier {
       if let event = core.inbox.next(of: index) { pipes.process(event, of: index) }

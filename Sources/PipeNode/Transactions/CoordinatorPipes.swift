@@ -49,7 +49,7 @@ final class CoordinatorPipes {
     }
     if let first = waiting.firstNumber, first < number {
       return answer(
-        .impossible(problem: "event number \(first) of pipe '\(pipe)' is before it"))
+        .impossible(problem: "event \(first) of pipe '\(pipe)' must be taken before this event"))
     }
     permission = (pipe, number, answer)
     takeTurn()

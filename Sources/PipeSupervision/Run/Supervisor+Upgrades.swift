@@ -175,7 +175,7 @@ extension Supervisor {
       case .running, .ready:
         return .failure(
           UpgradeError(
-            reason: text + "; the node runs the former program again, and its journal is as before")
+            reason: text + "; the node runs the former program again, and its journal is restored")
         )
       case .failed(let problem):
         return .failure(

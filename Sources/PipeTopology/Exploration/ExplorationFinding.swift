@@ -233,12 +233,12 @@ extension ExplorationRemark {
         + "\(JSONValue.array(tried).text) } }'"
     case .assumedGives(let node, let output, let events):
       return
-        "effect '\(output)' of '\(node)' was assumed to give \(Self.listText(events)); declare "
+        "effect '\(output)' of '\(node)' was assumed to send \(Self.listText(events)); declare "
         + "'gives: { \(node): { \(output): [\(events.joined(separator: ", "))] } }'"
     case .assumedOutside(let owner, let events):
       return
         "\(Self.listText(events)) to '\(owner)' \(events.count == 1 ? "was" : "were") assumed to "
-        + "come from outside, since no node or effect gives "
+        + "come from outside, because no node or effect sends "
         + "\(events.count == 1 ? "it" : "them"); declare 'from_outside: { \(owner): "
         + "[\(events.joined(separator: ", "))] }'"
     case .lowerCapacity(let pipe, let explored, let declared):

@@ -53,7 +53,7 @@ package enum ScenarioKeys {
       TopologyKey("into", \.into, .text("a pipe's name"), "With `sends`: the pipe"),
       TopologyKey(
         "ends", \.ends, .text("an output's name"),
-        "Instead of `takes`: the output of the node whose effect ends without giving an event"),
+        "Instead of `takes`: the output of the node whose effect ends without sending an event"),
       TopologyKey(
         "timer", \.timer, .text("a duration or `any`"),
         "Instead of `takes`: the timer of the node's state that is due first, by its duration, as in "

@@ -13,7 +13,7 @@ struct JournalSizeReport {
     let names = nodes.isEmpty ? known : NodeShard.processes(of: nodes, among: known)
     if let unknown = names.first(where: { !known.contains($0) }) {
       try directories.checkIsKnown(unknown)
-      throw CommandError("node '\(unknown)' keeps no journal; omit it, or give it a 'durability'")
+      throw CommandError("node '\(unknown)' has no journal; omit the node, or set its 'durability'")
     }
     let paths = JournalPaths(in: directories)
     sizes = names.map { JournalSize(of: $0, journal: paths[$0]) }

@@ -161,8 +161,8 @@ struct TopologyRun {
       (description.started, description.programs) = (former?.started ?? 0, former?.programs)
       guard former == description, FileSystem.contents(of: copy, limit: .max) == text else {
         throw CommandError(
-          "'\(directory)' has the run of another topology file, or of another version of it; name "
-            + "another directory with --out", code: .usage)
+          "'\(directory)' has the run of another topology file or of a former version of the file; "
+            + "name another directory with --out", code: .usage)
       }
       return path
     }

@@ -154,7 +154,7 @@ package enum ScreenCommand: Hashable, Sendable {
     case .page(.graph): "draws the topology with its states and pipes"
     case .page(let page): "shows only the \(page.title)"
     case .filter: "shows only the rows that contain a text; Esc shows all rows"
-    case .sort: "sorts the list by its next column, or as the topology"
+    case .sort: "sorts the list by its next column, or in the order of the file"
     case .reverse: "reverses the order of the sorted list"
     case .deadLetter(let action): action.meaning
     case .send: "sends an event with a form, also through the selected pipe"

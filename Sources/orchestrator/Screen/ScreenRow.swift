@@ -227,7 +227,7 @@ extension ScreenData {
     case nil: return ScreenList("EVENTS", emptyListText: "requesting…")
     }
     var table = Table(
-      .init(" "), .init("EVENT", minimumWidth: 14), .init("LEADS TO, OR WHY NOT", minimumWidth: 20))
+      .init(" "), .init("EVENT", minimumWidth: 14), .init("TARGET OR REASON", minimumWidth: 20))
     for event in found.events {
       table.add(Self.symbol(event.verdict), event.event.signature, outcome(of: event, name))
     }
@@ -266,7 +266,7 @@ extension ScreenData {
       words.append("taken by " + event.participants.joined(separator: ", "))
     }
     if event.verdict == .dependsOnValue { words.append("depends on its values") }
-    if event.verdict == .undetermined { words.append("only a run can decide") }
+    if event.verdict == .undetermined { words.append("known only when it runs") }
     if event.verdict == .ignored { words.append("ignored") }
     return words.joined(separator: "; ")
   }

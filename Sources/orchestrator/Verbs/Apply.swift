@@ -10,14 +10,14 @@ struct Apply: Verb {
       + "restarts nodes whose program, parameters, environment, pipes or composites have "
       + "changed. All other nodes keep running. In a deployment, also applies the deployment "
       + "file: the file given with --deployment, or else the file of the run. Nodes whose "
-      + "place has a new address are restarted at that address. Nodes with nothing but a new "
-      + "program are upgraded one by one; a node that does not become ready on the new program "
-      + "goes back to the former one, with its journal as before, and 'apply' ends. The plan is printed first. A "
-      + "file with errors changes nothing, and neither does a file whose programs cannot read the "
-      + "states and events in the journals (see docs/MIGRATIONS.md). A manually stopped node stays stopped. A failed "
-      + "node is started again if its definition has changed. With -o json, one object "
-      + "contains the plan and the outcome; with -o jsonl, the plan is a line of its own, "
-      + "written before the changes are applied.",
+      + "place has a new address are restarted at that address. Nodes in which only the program "
+      + "has changed are upgraded one by one. If a node does not become ready with the new "
+      + "program, its journal is restored, the former program is started, and 'apply' ends. The "
+      + "plan is printed first. If the file has errors, or if the programs cannot read the states "
+      + "and events in the journals (see docs/MIGRATIONS.md), nothing is changed. A manually "
+      + "stopped node stays stopped. A failed node is started again if its definition has "
+      + "changed. With -o json, one object contains the plan and the outcome; with -o jsonl, the "
+      + "plan is a separate line, written before the changes are applied.",
     options: [
       .topology, .deployment,
       Option(

@@ -7,11 +7,11 @@ struct Backup: Verb {
   let description = VerbDescription(
     "backup", "Writes the journals of a running topology into a file, without stopping it",
     discussion:
-      "All nodes are paused at the same time for a few milliseconds. The backup has their journals "
-      + "of this moment, and the topology file: it contains each event either before it is sent, "
-      + "in the outbox of its sender, or as received. 'orchestrator restore' continues from there. "
-      + "Nodes without a journal start in their initial states. FILE is a tar archive; a former "
-      + "backup with this name is replaced when the new one is complete.",
+      "All nodes are paused at the same time for a few milliseconds. The backup "
+      + "contains the topology file, and the journals as of this moment: each event is either in "
+      + "the outbox of its sender, or received. After 'orchestrator restore', the nodes continue "
+      + "from this moment. Nodes without a journal start in their initial states. FILE is a tar "
+      + "archive; an earlier backup with this name is replaced when the new backup is complete.",
     options: [
       .topology,
       .output,

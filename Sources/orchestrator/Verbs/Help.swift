@@ -70,7 +70,7 @@ extension HelpText {
     ("0", "success, or a graceful stop"),
     ("1", "failed, or the event was refused"),
     ("2", "wrong usage, or an invalid topology"),
-    ("3", "no such topology is running"),
+    ("3", "the topology is not running"),
     ("4", "'why': the event is blocked"),
     ("5", "'why': the answer depends on the event's values, or on an asynchronous transition"),
     ("6", "'check --explore': the search is incomplete and found no error"),

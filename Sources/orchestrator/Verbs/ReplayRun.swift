@@ -6,20 +6,21 @@ import PipeTopology
 /// The verb `orchestrator replay`.
 struct ReplayRun: Verb {
   let description = VerbDescription(
-    "replay", "Goes through a recorded run, and shows the states of its nodes",
+    "replay", "Shows the steps of a recorded run, and the states of its nodes",
     discussion:
-      "The programs of the topology compute the states of the run again; no node runs. The steps are "
-      + "in an order in which each event is sent before it is consumed. Without a place, shows each "
-      + "step. With a place, shows the states of all nodes there; with '-o jsonl', the steps up to "
-      + "there. Exit code 1: the run does not have this place. 2: DIR is not a recorded run.",
+      "The programs of the topology compute the states of the run again; no node runs. The steps "
+      + "are sorted so that each event is sent before it is consumed. Shows each step. With --to, "
+      + "--until or --break, shows the states of all nodes at that point of the run, or with "
+      + "'-o jsonl' the steps up to that point. Exit code 1: the run does not have this point. "
+      + "2: DIR is not a recorded run.",
     options: [
       .output,
-      Option("to", value: .text("NODE@VERSION"), "The place after this step"),
+      Option("to", value: .text("NODE@VERSION"), "Shows the states after this step"),
       Option(
-        "until", value: .duration, "The place this long after the beginning of the recording"),
+        "until", value: .duration, "Shows the states at this time after the start of the recording"),
       Option(
         "break", value: .text("NODE=STATE"),
-        "The place after the first step with which the node is in this state"),
+        "Shows the states after the first step that leads the node to this state"),
     ],
     positionals: [Positional("DIR", .directory, .one, "The directory of the run")],
     examples: [
@@ -144,7 +145,7 @@ private enum ReplayPlace {
       let parts = text.split(separator: "@", omittingEmptySubsequences: false)
       guard parts.count == 2, !parts[0].isEmpty, let version = UInt64(parts[1]) else {
         throw CommandError(
-          "'\(text)' is not NODE@VERSION; write a place such as 'door@12'", code: .usage)
+          "'\(text)' is not NODE@VERSION; write a node and a version, such as 'door@12'", code: .usage)
       }
       self = .step(node: String(parts[0]), version: version)
     } else if let duration = arguments.duration("until") {

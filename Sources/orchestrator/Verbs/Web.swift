@@ -13,7 +13,7 @@ struct Web: Verb {
       + "docs/INSPECT.md.",
     options: [.topology] + Option.pageOptions,
     examples: [
-      ("orchestrator web -p shop --read-only", "Serves a page without any means to send events"),
+      ("orchestrator web -p shop --read-only", "Serves a page that cannot send events"),
       (
         "orchestrator web --socket page.socket",
         "Serves the page on a socket, for 'ssh -L 8080:/path/to/page.socket HOST'"

@@ -3,7 +3,7 @@ import PipeRuntime
 /// The verb `orchestrator why`.
 struct Why: Verb {
   let description = VerbDescription(
-    "why", "Shows why a topology or a node does not go on",
+    "why", "Shows why a topology or a node makes no progress",
     discussion:
       "Asks the nodes, and changes nothing. Without NODE, shows the root cause of each problem of "
       + "the topology, and the nodes that it blocks. With NODE, shows which events are enabled, and "
@@ -189,7 +189,7 @@ extension EventEnabledness.Answer {
     if let blocker { return blocker.wording(of: time) }
     return switch verdict {
     case .dependsOnValue: "depends on the event's values"
-    case .undetermined: "the transition is asynchronous; only a run can decide"
+    case .undetermined: "the transition is asynchronous; the answer is known only when it runs"
     case .ignored: "the node consumes the event, and nothing changes"
     case .enabled, .blocked: ""
     }
@@ -230,7 +230,7 @@ extension EventEnabledness.Verdict {
     case .ignored: "ignored"
     case .blocked: "blocked"
     case .dependsOnValue: "depends on its values; give EVENT with values"
-    case .undetermined: "only a run can decide"
+    case .undetermined: "the answer is known only when the transition runs"
     }
   }
 }

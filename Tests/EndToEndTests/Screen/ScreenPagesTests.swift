@@ -80,7 +80,7 @@ struct ScreenPagesTests {
     Self.press("o", &screen)
     #expect(Self.names(&screen) == ["till", "door", "lift", "attic"])
     lines = Self.text(&screen)
-    #expect(lines.last?.hasPrefix("sorted as the topology") == true)
+    #expect(lines.last?.hasPrefix("sorted in the order of the topology file") == true)
     #expect(!lines[2].contains("▲") && !lines[2].contains("▼"))
     Self.press("O", &screen)
     #expect(Self.text(&screen).last?.hasPrefix("sort the list first") == true)

@@ -213,7 +213,7 @@ struct PromisingModelTests {
       let tool = CommandLineTool(beside: topology)
       let why = try await tool.run(
         "why", "pair", #"{"dance":{"left":"gladly","right":"gladly"}}"#, code: 5)
-      #expect(why.output.contains("only a run can decide"), "\(why)")
+      #expect(why.output.contains("known only when"), "\(why)")
       #expect(Self.evaluations(topology, "left").isEmpty)
     }
   }
