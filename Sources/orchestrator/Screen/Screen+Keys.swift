@@ -191,7 +191,8 @@ extension Screen {
       after: orders[focus], columns: columns.count { $0.heading != "TREND" })
     orders[focus] = order
     notice = Notice(
-      text: order.map { $0.wording(columns[$0.column]) } ?? "sorted in the order of the topology file",
+      text: order.map { $0.wording(columns[$0.column]) }
+        ?? "sorted in the order of the topology file",
       isProblem: false)
     return []
   }

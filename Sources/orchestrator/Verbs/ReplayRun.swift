@@ -145,7 +145,8 @@ private enum ReplayPlace {
       let parts = text.split(separator: "@", omittingEmptySubsequences: false)
       guard parts.count == 2, !parts[0].isEmpty, let version = UInt64(parts[1]) else {
         throw CommandError(
-          "'\(text)' is not NODE@VERSION; write a node and a version, such as 'door@12'", code: .usage)
+          "'\(text)' is not NODE@VERSION; write a node and a version, such as 'door@12'",
+          code: .usage)
       }
       self = .step(node: String(parts[0]), version: version)
     } else if let duration = arguments.duration("until") {
