@@ -166,7 +166,7 @@ package enum TopologyKeys {
         "depends_on", \.dependsOn, .dependencies,
         "A list of nodes, or `{ NODE: ready }`, or `{ NODE: { state: STATE } }`: the node starts "
           + "after these nodes are running and have been in that state, and stops before these "
-          + "nodes",
+          + "nodes. A node with a `key` has no state to wait for",
         default: "none"),
       TopologyKey(
         "durability", \.durability, .choice,
