@@ -22,6 +22,7 @@ pipes:
   - { from: door.arrivals, to: display.updates }
   - { from: door, when: closed, to: motor, send: start, on_refused: postpone, name: starts }
   - { from: motor, when: arrived, to: door, send: openButtonWasPressed, name: arrived }
+  - { from: door, when: open, to: display, send: { persons: { count: $persons } }, name: persons }
 """
 
 ENTER = '{"personsHaveEntered":{"persons":%d}}'
@@ -118,7 +119,7 @@ class RecordedRun(PageTest):
         self.script("follow(model.steps.find((step) => step.node === 'motor' && step.source))")
         self.wait(lambda: self.text("#story") != "")
         nodes = self.script("return [...followed.nodes].sort()")
-        self.assertEqual(nodes, ["door", "motor"])
+        self.assertEqual(nodes, ["display", "door", "motor"])
         self.keys("[")
         self.wait(lambda: self.script("return followed.at.node") == "door")
         # The steps of a synchronized event are one group.
@@ -129,6 +130,12 @@ class RecordedRun(PageTest):
         pipe = ("return [...document.querySelectorAll('#pipes tr')].find((row) => row.cells[0].textContent === 'starts')"
                 ".cells[2].textContent")
         self.wait(lambda: self.script(pipe) == "1")
+        counts = self.script("return [...document.querySelectorAll('#pipes tr')].map((row) =>"
+                             " [row.cells[0].textContent, Number(row.cells[2].textContent), Number(row.cells[3].textContent)])")
+        for name, sent, applied in counts:
+            self.assertGreaterEqual(sent, applied, name)
+        # The first of these events was sent on the entry into the initial state.
+        self.assertEqual([sent for name, sent, _ in counts if name == "persons"], [4])
         self.look_at("step.node === 'door'")
         self.assertEqual(self.script(pipe), "0")
 

@@ -349,7 +349,7 @@ function showPipes() {
     const ends = pipeEnds(pipe.name);
     const down = [['sender', pipe.from], ['receiver', pipe.to]].flatMap(([end, name]) => {
       const node = model.topology.nodes.find((one) => one.name === name);
-      return node && !node.running ? [', ' + end + ' ' + node.phase] : [];
+      return node && !node.running && !['ended', 'not recorded'].includes(node.phase) ? [', ' + end + ' ' + node.phase] : [];
     });
     const fill = (ends.out ? ends.underWay + ' of ' + pipe.capacity + (ends.full ? ', full' : '') +
       (ends.in && ends.in.waiting ? ', ' + ends.in.waiting + ' at the receiver' : '') : '–') + down.join('');

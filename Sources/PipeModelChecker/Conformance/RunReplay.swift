@@ -13,6 +13,8 @@ package final class RunReplay {
       case step
       /// The beginning of a process.
       case beginning
+      /// The events that the entry into the initial state has sent.
+      case initialSends
       /// An event that the node has refused or postponed.
       case refusal
       /// An event that the node has consumed, and that its state has ignored.
@@ -70,7 +72,8 @@ package final class RunReplay {
   private let directory: ScratchDirectory
 
   /// Creates a replay. The programs of the topology compute the states of the run.
-  /// - Parameter isDetailed: Whether the replay also returns refused and ignored events and the ends of processes.
+  /// - Parameter isDetailed: Whether the replay also returns refused and ignored events, the events of initial states, and
+  ///   the ends of processes.
   package init(_ run: RecordedRun, _ loaded: LoadedTopology, isDetailed: Bool = false) throws {
     let scans = try run.scan(loaded)
     let sortedScans = scans.values.sorted { $0.node < $1.node }
@@ -198,7 +201,7 @@ private final class LogCursor {
       source = line.source.map { (reader.string($0.pipe), $0.stream, $0.number) }
       sent = line.sent.map { (reader.string($0.pipe), $0.stream, $0.number) }
       if line.kind == .step { try readState() }
-      if line.kind != .initialSends { step = makeStep(line, reader) }
+      if line.kind != .initialSends || isDetailed { step = makeStep(line, reader) }
       return
     }
     if isDetailed, reader != nil {
@@ -233,6 +236,7 @@ private final class LogCursor {
   private func makeStep(_ line: StepLogLine, _ reader: StepLogReader) -> RunReplay.Step {
     var kind = RunReplay.Step.Kind.step
     switch line.kind {
+    case .initialSends: kind = .initialSends
     case .refused: kind = .refusal
     case .ignored: kind = .ignored
     default: (latest.index, latest.version) = (line.step, line.version)
@@ -240,7 +244,8 @@ private final class LogCursor {
     let own = line.cause.map { (try? JSONValue(parsing: reader[$0]))?.string ?? "" }
     let cause =
       own ?? source?.pipe ?? (line.request.map { _ in "request" })
-      ?? (line.transaction.map { _ in "transaction" }) ?? (line.effect.map { _ in "effect" }) ?? ""
+      ?? (kind == .initialSends ? "start" : nil) ?? (line.transaction.map { _ in "transaction" })
+      ?? (line.effect.map { _ in "effect" }) ?? ""
     return makeStep(
       kind, line: line.number, details: details(of: line, reader), cause: cause)
   }

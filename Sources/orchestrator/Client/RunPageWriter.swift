@@ -20,6 +20,9 @@ struct RunPageWriter {
     var reason: String?
     /// Whether the log of the process has no graceful end.
     var isCutOff = false
+    /// The beginning of the process, until the next line of the log shows whether the entry into the
+    /// initial state has sent events.
+    var beginning: RunReplay.Step?
 
     mutating func take(_ step: RunReplay.Step) {
       (state, version, time, cause) = (step.state, step.version, step.time, step.cause)
@@ -53,7 +56,9 @@ struct RunPageWriter {
   /// - Parameter print: Writes one line.
   mutating func write(_ replay: RunReplay, print: (String) throws -> Void) throws {
     while let step = try replay.next() {
-      for line in take(step) { try print(String(decoding: line, as: UTF8.self)) }
+      for line in beginningLines(before: step) + take(step) {
+        try print(String(decoding: line, as: UTF8.self))
+      }
     }
     for line in cutOffLines() { try print(String(decoding: line, as: UTF8.self)) }
     for (name, node) in nodes.sorted(by: { $0.key < $1.key }) where !node.state.isEmpty {
@@ -67,6 +72,14 @@ struct RunPageWriter {
     try print(try JSONValue(encoding: summary(replay)).text)
   }
 
+  /// Returns the line of the beginning of a process, if the next line of the process is not about the
+  /// events of the initial state. That line also shows the beginning.
+  private mutating func beginningLines(before step: RunReplay.Step) -> [[UInt8]] {
+    guard let beginning = nodes[step.node]?.beginning else { return [] }
+    nodes[step.node]?.beginning = nil
+    return step.kind == .initialSends ? [] : [Self.line(beginning, from: [])]
+  }
+
   private mutating func take(_ step: RunReplay.Step) -> [[UInt8]] {
     var node = nodes[step.node] ?? Node()
     defer { nodes[step.node] = node }
@@ -77,6 +90,7 @@ struct RunPageWriter {
       node.take(step)
       return [line]
     case .refusal: return [Self.line(step, from: [])]
+    case .initialSends: return [Self.line(step, from: [])]
     case .ignored: return step.details.isEmpty ? [] : [Self.ignored(step)]
     case .beginning:
       let former = node
@@ -84,10 +98,12 @@ struct RunPageWriter {
       (node.incarnation, node.isCutOff) = (step.incarnation, false)
       (node.phase, node.reason) = ("running", former.isCutOff ? Self.replacedReason : nil)
       let isSame = former.starts > 0 && former.state == step.state && former.version == step.version
-      let begins = isSame ? [] : [Self.line(step, from: [])]
-      if !isSame { node.take(step) }
-      if former.starts == 0 { return begins }
-      return [Self.life(of: step.node, at: step.time, node, former: former)] + begins
+      if !isSame {
+        node.take(step)
+        node.beginning = step
+      }
+      if former.starts == 0 { return [] }
+      return [Self.life(of: step.node, at: step.time, node, former: former)]
     case .end(isGraceful: false):
       node.isCutOff = true
       return []

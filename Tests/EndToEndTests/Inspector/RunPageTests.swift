@@ -112,6 +112,8 @@ struct RunPageTests {
       let lives = page.events.filter { $0["is"] == "life" && $0["node"] == "sink" }
       #expect(lives.map { $0["again"] } == [true, false], "\(lives.map(\.text))")
       #expect(lives.last?["phase"] == "ended")
+      // The log has the time of the graceful end.
+      #expect((lives.last?["time"]?.integer ?? 0) > (sunk.last?["time"]?.integer ?? .max))
       let transactions = page.events.filter { $0["transaction"] != nil }
       #expect(Set(transactions.map { $0["node"] }) == ["left", "right"])
       #expect(Set(transactions.map { $0["transaction"] }).count == 1)
