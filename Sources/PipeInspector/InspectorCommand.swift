@@ -36,6 +36,8 @@ package enum InspectorCommand {
       try verb.run(verb.description.parseOrExit(arguments.dropFirst()))
     } catch let error as UsageError {
       error.exit(of: program)
+    } catch let error as RunReadingError {
+      exit(error.code)
     } catch {
       StandardError.write("\(program): error: \(error)\n")
       exit(code(of: error))

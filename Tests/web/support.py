@@ -87,13 +87,17 @@ class PageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         os.makedirs(PICTURES, exist_ok=True)
-        cls.topology = Topology(cls.file, *cls.options)
+        cls.topology = cls.make_topology()
         cls.addClassCleanup(cls.topology.end)
         cls.driver = browser("--window-size=1280,1000")
         cls.addClassCleanup(cls.end_browser)
         cls.prepare()
         cls.driver.get(cls.topology.address)
         cls.wait(cls.is_ready)
+
+    @classmethod
+    def make_topology(cls):
+        return Topology(cls.file, *cls.options)
 
     @classmethod
     def prepare(cls):

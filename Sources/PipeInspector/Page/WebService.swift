@@ -7,6 +7,9 @@ package struct WebService: Sendable {
 
   /// The maximum size of the events in one response. Unit: bytes.
   private static let deltaByteCount = 512 << 10
+  /// The maximum size of the events of a recorded run, which a page receives in one response. Unit:
+  /// bytes.
+  private static let runByteCount = 8 << 20
   /// How long a request waits for new data. If no data arrives, the answer is empty.
   private static let changesTimeout: Duration = .seconds(10)
 
@@ -32,7 +35,9 @@ package struct WebService: Sendable {
 
   private func answer(api request: WebRequest) async -> WebResponse {
     switch WebRoute(request) {
-    case .about: return Self.json(["readOnly": .bool(accessControl.isReadOnly)])
+    case .about:
+      let isReadOnly = accessControl.isReadOnly || source.endOfRun != nil
+      return Self.json(["readOnly": .bool(isReadOnly)])
     case .changes: return await changes(request)
     case .machine: return await answer { .machine(node: try Self.node(of: request)) }
     case .enabled: return await answer { .enabled(node: try Self.node(of: request)) }
@@ -62,8 +67,10 @@ package struct WebService: Sendable {
     guard let cursor = UInt64(request.query["after"] ?? "0") else {
       return Self.errorResponse(400, "'after' must be the 'cursor' of the previous answer")
     }
-    let nextDelta = await source.recorder.nextDelta(
-      after: cursor, within: Self.changesTimeout, limit: Self.deltaByteCount)
+    var nextDelta = await source.recorder.nextDelta(
+      after: cursor, within: Self.changesTimeout,
+      limit: source.endOfRun == nil ? Self.deltaByteCount : Self.runByteCount)
+    if let end = source.endOfRun { nextDelta.time = end }
     return WebResponse(200, headers: Self.jsonHeaders, body: nextDelta.json)
   }
 

@@ -12,8 +12,10 @@ struct WebVerb: InspectorVerb {
       + "page loads nothing from other servers. By default, the page is served only on this "
       + "host, and only to browsers that open the printed address. With the token after # in "
       + "this address, a browser can read all data and, without --read-only, send events. To "
-      + "see the page from another host, use ssh -L or TLS.",
+      + "see the page from another host, use ssh -L or TLS. With RUN, the page shows a recorded "
+      + "run; the orchestrator beside this program reads the run.",
     options: [.topology] + Option.pageOptions,
+    positionals: [.run],
     examples: [
       ("inspector web", "Serves the only running topology"),
       (
@@ -32,7 +34,7 @@ struct WebVerb: InspectorVerb {
 
   func run(_ arguments: ParsedArguments) throws -> Never {
     let endpoint = try WebAddress(arguments)
-    let (target, name) = try InspectorCommand.topology(arguments)
+    let (name, source, start) = try Self.source(arguments)
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
     let listener = try endpoint.listen()
     let token = WebGuard.makeToken()
@@ -40,14 +42,30 @@ struct WebVerb: InspectorVerb {
       hosts: endpoint.hosts(port: listener.port), token: token,
       isReadOnly: arguments.contains(option: "read-only"))
     let address = endpoint.address(of: listener)
-    let recording = LiveRecording(target, name: name)
-    let service = WebService(recording, accessControl: accessControl)
+    let service = WebService(source, accessControl: accessControl)
     let server = try WebServer(listener, certificate: endpoint.certificate) {
       await service.answer($0)
     }
-    recording.start()
-    InspectorCommand.printLine("topology '\(name)': \(address)#token=\(token)")
+    start()
+    InspectorCommand.printLine("\(name): \(address)#token=\(token)")
     InspectorCommand.serve(server, until: signals)
+  }
+
+  /// Returns the data source of the page with a name for the user, and a function that starts the
+  /// recording.
+  private static func source(
+    _ arguments: ParsedArguments
+  ) throws -> (name: String, source: any PageDataSource, start: () -> Void) {
+    guard let directory = arguments.positionals.first else {
+      let (target, name) = try InspectorCommand.topology(arguments)
+      let recording = LiveRecording(target, name: name)
+      return ("topology '\(name)'", recording, { recording.start() })
+    }
+    if let option = Option.targetOptions.first(where: { arguments.contains(option: $0.long) }) {
+      throw UsageError.conflict("RUN", "--\(option.long)")
+    }
+    let recording = try RunRecording(directory: directory)
+    return ("run '\(directory)' of topology '\(recording.name)'", recording, {})
   }
 }
 

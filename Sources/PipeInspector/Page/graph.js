@@ -240,7 +240,7 @@ function condition(node, state) {
   if (deadLetters) words.push(deadLetters + (deadLetters === 1 ? ' dead letter' : ' dead letters'));
   const style = node.running
     ? isBlocked ? 'blocked' : words.includes('in doubt') ? 'doubt' : deadLetters ? 'letters' : 'well'
-    : ['stopped', 'completed', 'idle', 'down'].includes(node.phase) ? 'stopped' : node.phase === 'failed' || node.phase === 'lost'
+    : ['stopped', 'completed', 'idle', 'down', 'ended', 'not recorded'].includes(node.phase) ? 'stopped' : node.phase === 'failed' || node.phase === 'lost'
       ? 'failed' : 'backing';
   return { style, words, rank: RANKS.indexOf(style) };
 }

@@ -21,10 +21,19 @@ function shownHealth() {
 // list.
 const hasEnded = () => model.at === null && !model.latest.running && model.latest.nodes.length > 0;
 
+// The sentence about a recorded run, and what its page leaves out.
+function runWords({ directory, started, ended }) {
+  return 'Recorded run of ' + dateText(started) + ', ' + spanText(ended - started) + ', from the directory ' + directory + '.' +
+    (model.skipped ? ' The page leaves out the first ' + counted(model.skipped, 'step') + "; 'orchestrator replay " + directory +
+      "' shows all steps." : '');
+}
+
 const endWords = ({ phase, reason }) => phase === 'orphaned' ? reason
   : 'The topology has ended' + (reason ? ': ' + reason : '') + '. The page shows what it has recorded.';
 
 function showHealth() {
+  const run = recordedRun();
+  if (run) { showRun(run); return; }
   const health = shownHealth();
   const found = health ? health.diagnoses : [];
   const urgent = hasEnded() ? [] : found.filter((one) => one.severity !== 'note');
@@ -42,6 +51,18 @@ function showHealth() {
   putRows(byId('problems'), others.map((one) => ({ key: one.severity + one.cause + one.node, signature: JSON.stringify(one) +
     model.readOnly + model.latest.running, build: () => make('li', null, make('b', { class: 'badge ' + one.severity }, SEVERITIES[one.severity]), ' ',
     one.text, ' ', remedy(one).build()) })));
+}
+
+function showRun(run) {
+  byId('health').className = 'wide unknown';
+  const words = runWords(run);
+  putRows(byId('verdict'), [{ key: 'verdict', signature: words, build: () => make('span', null, make('b', { class: 'badge unknown' }, 'Recorded'), ' ', words) }]);
+  putRows(byId('remedy'), []);
+  byId('more').hidden = true;
+  byId('problems').hidden = !run.notes.length;
+  putRows(byId('problems'), run.notes.map(({ node, text }, index) => ({ key: index, signature: text, build: () =>
+    make('li', null, make('b', { class: 'badge warning' }, SEVERITIES.warning), ' ', text, ' ',
+      node ? remedy({ node }).build() : null) })));
 }
 
 function remedy(diagnosis) {

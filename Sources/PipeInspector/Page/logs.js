@@ -17,6 +17,8 @@ function wantedLines() {
 }
 
 function showLogs() {
+  // A recorded run has no output of its nodes.
+  byId('logbox').closest('section').hidden = recordedRun() !== null && !model.lines.length;
   const found = wantedLines();
   if (isAtNewestLine) heldAt = null;
   else if (heldAt === null && found.length) heldAt = found[found.length - 1].id;

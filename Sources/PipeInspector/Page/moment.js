@@ -32,7 +32,7 @@ function applyDelta(delta) {
 // Discards the page's history, because the inspector has started a new history with other numbers.
 function forget() {
   for (const part of ['states', 'rates', 'pipeRates', 'places', 'samples']) model[part].clear();
-  Object.assign(model, { steps: [], lines: [], topologies: [], health: [], takeovers: [], skipped: 0, at: null });
+  Object.assign(model, { steps: [], lines: [], topologies: [], health: [], takeovers: [], ignored: [], skipped: 0, at: null });
   forgetLogs();
   forgetCausality();
   forgetLanes();
@@ -41,7 +41,10 @@ function forget() {
 }
 
 // The current time, according to the clock of the topology's host. Unit: nanoseconds since 1970.
-const now = () => model.time + (performance.now() - model.receivedAt) * 1e6;
+const now = () => model.time + (recordedRun() ? 0 : (performance.now() - model.receivedAt) * 1e6);
+
+// The recorded run that the page shows: { directory, started, ended, notes }; `null` for a running topology.
+const recordedRun = () => (model.latest && model.latest.run) || null;
 
 function addSteps(delta) {
   // The first known step of each node may follow steps that the inspector skipped. Gaps between the
@@ -51,6 +54,7 @@ function addSteps(delta) {
   let isSorted = true;
   for (const step of delta.happened) {
     if (step.is === 'takeover') { model.takeovers.push(step); continue; }
+    if (step.is === 'ignored') { model.ignored.push(step); continue; }
     if (step.refused !== undefined) {
       // A refusal is not a step, so it has no index.
       if (step.skipped) model.skipped += step.skipped;
@@ -71,9 +75,10 @@ function addSteps(delta) {
   model.skipped += inside + Math.max(before, delta.skipped);
   if (!isSorted) model.steps.sort((a, b) => (a.time || 0) - (b.time || 0) || a.id - b.id);
   // More steps are kept while the user looks at an earlier instant, follows an event, or has scrolled back.
-  const most = model.at === null && !followed && isAtNewestStep() ? MAX_STEPS : 5 * MAX_STEPS;
+  const most = model.at === null && !followed && isAtNewestStep() && !recordedRun() ? MAX_STEPS : 5 * MAX_STEPS;
   if (model.steps.length <= most) return;
   const removed = model.steps.splice(0, model.steps.length - most);
+  if (recordedRun()) model.skipped += removed.length;
   for (const step of removed) unlink(step);
   cutLanes(removed);
 }

@@ -14,7 +14,7 @@ let isFetching = false;
 let mustFetchAgain = false;
 async function fetchSelected() {
   const name = model.chosen;
-  if (!name) return;
+  if (!name || recordedRun()) return;
   if (isFetching) { mustFetchAgain = true; return; }
   isFetching = true;
   try {
@@ -69,9 +69,9 @@ function nodeParts(node, state, states) {
       doubt.composite + ': ' + doubt.event + ' (' + doubt.transaction + ')', 'note bad'));
   }
   if (state.state === undefined && !state.large) parts.push(part('unknown', 'The state at this instant is unknown.', 'note'));
-  if (model.at !== null) parts.push(part('then', 'Enabled events and dead letters are unknown for the past.', 'note'));
+  if (model.at !== null && !recordedRun()) parts.push(part('then', 'Enabled events and dead letters are unknown for the past.', 'note'));
   parts.push(...componentParts(node, states));
-  if (model.at === null) parts.push(...eventParts(node), ...letterParts(node));
+  if (model.at === null && !recordedRun()) parts.push(...eventParts(node), ...letterParts(node));
   return parts.concat(chartParts(node.name, state));
 }
 

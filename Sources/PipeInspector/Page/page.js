@@ -11,7 +11,7 @@ const byId = (id) => document.getElementById(id);
 const model = { topology: null, latest: null, topologies: [], states: new Map(), samples: new Map(), steps: [],
   stepCount: 0, lines: [], cursor: '0', time: 0, receivedAt: 0, chosen: null, at: null, skipped: 0, readOnly: true,
   chart: null, enabled: null, deadLetters: null, whole: null, rates: new Map(), pipeRates: new Map(), health: [],
-  places: new Map(), ends: new Map(), conditions: new Map(), takeovers: [], message: '' };
+  places: new Map(), ends: new Map(), conditions: new Map(), takeovers: [], ignored: [], message: '' };
 
 function readToken() {
   const found = /[#&]token=([0-9a-f]+)/.exec(location.hash);

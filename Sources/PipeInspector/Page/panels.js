@@ -219,19 +219,26 @@ const isAtFloor = (box) => box.scrollTop + box.clientHeight >= box.scrollHeight 
 function showHead() {
   const topology = model.topology;
   say('title', topology.topology);
+  const run = recordedRun();
   const reason = topology.reason || '';
-  say('phase', (reason.startsWith(topology.phase) ? reason : topology.phase + (reason ? ': ' + reason : '')) +
+  say('phase', run ? 'recorded run' : (reason.startsWith(topology.phase) ? reason : topology.phase + (reason ? ': ' + reason : '')) +
     (model.readOnly ? ' · read only' : ''));
-  byId('phase').className = !topology.running ? 'down' : topology.phase === 'running' ? 'up' : 'degraded';
+  byId('phase').className = run ? '' : !topology.running ? 'down' : topology.phase === 'running' ? 'up' : 'degraded';
   const title = topology.topology + ' · PipeRuntime';
   if (document.title !== title) document.title = title;
   say('skipped', model.skipped ? model.skipped + ' steps not shown' : '');
   const isNow = model.at === null;
-  say('moment', isNow ? 'now' : clock(model.at));
+  say('moment', isNow ? presentWord() : clock(model.at));
+  say('live', run ? 'End' : 'Now');
+  byId('live').title = run ? 'Back to the end of the run (n)' : 'Back to now (n)';
+  document.body.classList.toggle('recorded', run !== null);
   byId('time').className = isNow ? '' : 'past';
   byId('live').disabled = isNow;
   byId('freeze').setAttribute('aria-pressed', String(!isNow));
 }
+
+// The word for the latest instant.
+const presentWord = () => recordedRun() ? 'end' : 'now';
 
 // Returns the text of a state, cut to `length` characters.
 const stateOf = (state, length) => state.large ? (state.case || '') + ' (' + amount(state.large) + ')'
@@ -290,6 +297,7 @@ const row = (text, columns) => ({ key: '', signature: text, build: () =>
 // Finds the counters of each pipe's sender and receiver.
 function indexPipes() {
   model.ends = new Map();
+  if (recordedRun()) { indexRecordedPipes(); return; }
   const of = (name) => {
     if (!model.ends.has(name)) model.ends.set(name, {});
     return model.ends.get(name);
@@ -303,6 +311,33 @@ function indexPipes() {
     for (const end of counts.ins || []) of(end.name).in = end;
   }
 }
+
+// Counts the events of each pipe in the steps of a recorded run until the shown instant. If the page lacks steps, the
+// counts are unknown.
+let pipeCounts = { key: null, ends: new Map() };
+function indexRecordedPipes() {
+  const steps = visibleSteps();
+  const key = [steps.length, model.stepCount, model.ignored.length && model.at].join(' ');
+  if (pipeCounts.key !== key) pipeCounts = { key, ends: model.skipped ? new Map() : countEvents(steps) };
+  model.ends = pipeCounts.ends;
+}
+
+function countEvents(steps) {
+  const counts = new Map(model.topology.pipes.map((pipe) => [pipe.name, { pipe, sent: new Set(), applied: new Set() }]));
+  for (const step of steps) {
+    // After a kill, a node sends an event again with the same number.
+    for (const event of step.sent || []) if (counts.has(event.pipe)) counts.get(event.pipe).sent.add(keyOf(event));
+    if (step.source && !step.postponed && counts.has(step.source.pipe)) counts.get(step.source.pipe).applied.add(keyOf(step.source));
+  }
+  for (const step of model.ignored) {
+    if (step.source && (model.at === null || step.time <= model.at) && counts.has(step.source.pipe)) counts.get(step.source.pipe).applied.add(keyOf(step.source));
+  }
+  const isRecorded = (name) => model.topology.nodes.some((node) => node.name === name && node.phase !== 'not recorded');
+  return new Map([...counts].filter(([, { pipe }]) => isRecorded(pipe.from) && isRecorded(pipe.to)).map(([name, { pipe, sent, applied }]) => {
+    const underWay = Math.max(0, sent.size - applied.size);
+    return [name, { out: { name, events: sent.size, applied: applied.size, waiting: underWay, capacity: pipe.capacity }, underWay, full: false }];
+  }));
+}
 const pipeEnds = (name) => model.ends.get(name) || {};
 
 // Shows the pipes of the nodes that match the search.
@@ -314,7 +349,7 @@ function showPipes() {
     const ends = pipeEnds(pipe.name);
     const down = [['sender', pipe.from], ['receiver', pipe.to]].flatMap(([end, name]) => {
       const node = model.topology.nodes.find((one) => one.name === name);
-      return node && !node.running ? [', ' + end + ' ' + node.phase] : [];
+      return node && !node.running && !['ended', 'not recorded'].includes(node.phase) ? [', ' + end + ' ' + node.phase] : [];
     });
     const fill = (ends.out ? ends.underWay + ' of ' + pipe.capacity + (ends.full ? ', full' : '') +
       (ends.in && ends.in.waiting ? ', ' + ends.in.waiting + ' at the receiver' : '') : '–') + down.join('');

@@ -48,7 +48,7 @@ function showChart() {
   byId('chartlines').setAttribute('width', full);
   byId('chartlines').setAttribute('height', height);
   byId('rows').hidden = byId('chartheads').hidden = !rows.length;
-  say('nosteps', rows.length ? '' : 'No steps yet. Send an event to a node, and its step appears here.');
+  say('nosteps', rows.length ? '' : recordedRun() ? 'No steps until this instant.' : 'No steps yet. Send an event to a node, and its step appears here.');
   putRows(byId('chartheads'), lanes.map((name) => ({ key: name, signature: sequence.x.get(name) + ' ' + width + (name === model.chosen),
     build: () => { const head = make('button', { type: 'button', 'data-key': 'h' + name, title: name,
       'aria-pressed': name === model.chosen ? 'true' : 'false', onclick: () => choose(name) }, name);

@@ -57,6 +57,13 @@ function clock(time) {
     String(milliseconds % 1000).padStart(3, '0');
 }
 
+// Example: 2026-11-28 17:40:49.
+function dateText(time) {
+  const date = new Date(Math.round(time / 1e6));
+  return [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0')).join('-') + ' ' +
+    clock(time).slice(0, 8);
+}
+
 // Examples: 340 ms, 2.5 s, 3 min, 2 h. `span` is in nanoseconds.
 function spanText(span) {
   const seconds = span / 1e9;

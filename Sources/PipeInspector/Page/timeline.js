@@ -37,7 +37,8 @@ function shownRange() {
   if (range) return range;
   const first = firstInstant();
   const to = Math.max(model.time, first + LEAST_WINDOW);
-  return { from: Math.max(first - (to - first) * .02, to - WINDOW), to };
+  const from = first - (to - first) * .02;
+  return { from: recordedRun() ? from : Math.max(from, to - WINDOW), to };
 }
 function firstInstant() {
   const step = model.steps.find((one) => one.time);
@@ -164,7 +165,7 @@ function showTimeline() {
   const position = model.at === null ? steps.length : indexBefore(model.at) + 1;
   slider.setAttribute('aria-valuemax', steps.length);
   slider.setAttribute('aria-valuenow', position);
-  slider.setAttribute('aria-valuetext', model.at === null ? 'now' : clock(model.at) + ', step ' + position + ' of ' + steps.length);
+  slider.setAttribute('aria-valuetext', model.at === null ? presentWord() : clock(model.at) + ', step ' + position + ' of ' + steps.length);
   drawSpans(lanes, shown, height);
   byId('narrow').disabled = shown.to - shown.from <= LEAST_WINDOW;
   byId('minute').setAttribute('aria-pressed', range === null ? 'true' : 'false');

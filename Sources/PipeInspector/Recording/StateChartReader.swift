@@ -10,7 +10,8 @@ actor StateChartReader {
     var incarnation: UInt64
   }
 
-  private let topology: String
+  /// The options of `orchestrator describe` that name the topology.
+  private let options: [String]
   /// The charts that were read, or are being read. All pages share them.
   private var charts: [Key: Task<JSONValue, any Error>] = [:]
   /// The last task. Charts are read one after another, because each search uses a processor.
@@ -26,7 +27,10 @@ actor StateChartReader {
     "the state chart is unknown, because the topology runs on another host; run 'orchestrator "
       + "graph' on that host")
 
-  init(topology: String) { self.topology = topology }
+  init(topology: String) { options = ["-p", topology] }
+
+  /// Creates a reader of the charts of a topology that does not have to be running.
+  init(file: String) { options = ["--file", file] }
 
   /// Returns the chart as the command `describe --graph` writes it.
   /// - Parameter incarnation: The number of the node's process. A new process may run another
@@ -37,9 +41,9 @@ actor StateChartReader {
     charts = charts.filter { $0.key.node != node }
     if charts.count >= Self.limit { charts.removeAll() }
     let former = last
-    let task = Task { [topology] in
+    let task = Task { [options] in
       _ = await former?.result
-      return try await Self.read(node, topology)
+      return try await Self.read(node, options)
     }
     (charts[key], last) = (task, task)
     do {
@@ -51,12 +55,10 @@ actor StateChartReader {
     }
   }
 
-  private static func read(_ node: String, _ topology: String) async throws -> JSONValue {
-    let executable = OwnProcess.executablePath ?? FileSystem.absolutePath(CommandLine.arguments[0])
-    let path = FileSystem.parentDirectory(of: executable) + "/orchestrator"
+  private static func read(_ node: String, _ options: [String]) async throws -> JSONValue {
     let output = try await ProgramOutput.read(
-      path, ["describe", "--graph", "-o", "json", "-p", topology, "--", node], within: timeout,
-      limit: byteLimit)
+      ProgramOutput.orchestrator, ["describe", "--graph", "-o", "json"] + options + ["--", node],
+      within: timeout, limit: byteLimit)
     guard let value = try? JSONValue(parsing: output), case .array(let reports) = value,
       let chart = reports.first?["graph"]
     else { throw InspectionRequestError("node '\(node)' has no state chart") }
@@ -66,6 +68,33 @@ actor StateChartReader {
 
 /// Runs a program, and reads its output without blocking a thread.
 enum ProgramOutput {
+  /// The path of the orchestrator, which is beside this program.
+  static var orchestrator: String {
+    let executable = OwnProcess.executablePath ?? FileSystem.absolutePath(CommandLine.arguments[0])
+    return FileSystem.parentDirectory(of: executable) + "/orchestrator"
+  }
+
+  /// Runs a program, and calls `take` with each line of its output, without the line feed. The
+  /// program shares the standard error of this process.
+  /// - Returns: The exit code of the program, or 1 if a signal has ended the program.
+  static func readLines(
+    _ path: String, _ arguments: [String], _ take: (ArraySlice<UInt8>) throws -> Void
+  ) throws -> Int32 {
+    var output = try Channel()
+    let pid = try spawn(path, arguments, output, nil)
+    var status: Int32 = 0
+    output.closeWriteEnd()
+    do {
+      try output.readLines(take)
+    } catch {
+      kill(pid, SIGKILL)
+      waitpid(pid, &status, 0)
+      throw error
+    }
+    waitpid(pid, &status, 0)
+    return status & 0x7f == 0 ? (status >> 8) & 0xff : 1
+  }
+
   private static let pause: Duration = .milliseconds(20)
 
   /// - Throws: ``InspectionRequestError`` with the program's first line of error output.
@@ -74,7 +103,7 @@ enum ProgramOutput {
   ) async throws -> [UInt8] {
     let output = try Channel()
     let errors = try Channel()
-    let pid = try spawn(path, arguments, output, errors)
+    let pid = try spawn(path, arguments, output, errors.writeEnd)
     var hasEnded = false
     defer {
       if !hasEnded {
@@ -110,14 +139,14 @@ enum ProgramOutput {
   }
 
   private static func spawn(
-    _ path: String, _ arguments: [String], _ output: borrowing Channel, _ errors: borrowing Channel
+    _ path: String, _ arguments: [String], _ output: borrowing Channel, _ errors: Int32?
   ) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, output.writeEnd, 1)
-    posix_spawn_file_actions_adddup2(&actions, errors.writeEnd, 2)
+    if let errors { posix_spawn_file_actions_adddup2(&actions, errors, 2) }
     // The program must not inherit the signal mask, because the inspector blocks signals.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -140,7 +169,7 @@ enum ProgramOutput {
   /// A pipe to this process.
   private struct Channel: ~Copyable {
     private let readEnd: Int32
-    let writeEnd: Int32
+    private(set) var writeEnd: Int32
 
     init() throws {
       var ends: [Int32] = [0, 0]
@@ -155,7 +184,36 @@ enum ProgramOutput {
 
     deinit {
       close(readEnd)
+      if writeEnd >= 0 { close(writeEnd) }
+    }
+
+    mutating func closeWriteEnd() {
       close(writeEnd)
+      writeEnd = -1
+    }
+
+    /// Reads until the program closes the pipe. Calls `take` with each complete line.
+    func readLines(_ take: (ArraySlice<UInt8>) throws -> Void) throws {
+      _ = fcntl(readEnd, F_SETFL, 0)
+      var buffer = [UInt8](repeating: 0, count: 1 << 18)
+      var rest: [UInt8] = []
+      while true {
+        let count = Glibc.read(readEnd, &buffer, buffer.count)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { return }
+        var start = 0
+        for index in 0..<count where buffer[index] == UInt8(ascii: "\n") {
+          if rest.isEmpty {
+            try take(buffer[start..<index])
+          } else {
+            rest += buffer[start..<index]
+            try take(rest[...])
+            rest.removeAll(keepingCapacity: true)
+          }
+          start = index + 1
+        }
+        rest += buffer[start..<count]
+      }
     }
 
     func read(into bytes: inout [UInt8]) {

@@ -7,12 +7,30 @@ import PipeWire
 /// A replay of a recorded run, step by step. The replay orders the steps so that each event is sent
 /// before the event is consumed. The programs of the topology compute the states again.
 package final class RunReplay {
-  /// A step of the run, or the beginning of a process.
+  /// A step of the run, or another event in the life of a process.
   package struct Step {
+    package enum Kind: Hashable, Sendable {
+      case step
+      /// The beginning of a process.
+      case beginning
+      /// The events that the entry into the initial state has sent.
+      case initialSends
+      /// An event that the node has refused or postponed.
+      case refusal
+      /// An event that the node has consumed, and that its state has ignored.
+      case ignored
+      /// The end of a process. The time of an end that is not graceful is unknown, so the time is that
+      /// of the last line.
+      case end(isGraceful: Bool)
+    }
+
+    package let kind: Kind
     package let node: String
     package let incarnation: UInt64
     package let version: UInt64
-    /// The time of the step, or of the beginning of the process. Unit: nanoseconds since 1970.
+    /// The number of steps that the process has taken.
+    package let index: UInt64
+    /// The time of the step, or of the beginning or end of the process. Unit: nanoseconds since 1970.
     package let time: Int64
     /// The name of the log's file.
     package let file: String
@@ -21,8 +39,11 @@ package final class RunReplay {
     package let state: [UInt8]
     /// The step's event, the event's origin and the sent events, as members of a JSON object.
     package let details: [UInt8]
+    /// The origin of the event: the name of a pipe, `request`, `effect`, or a timer.
+    package let cause: String
+
     /// Whether this is the beginning of a process.
-    package let isBeginning: Bool
+    package var isBeginning: Bool { kind == .beginning }
   }
 
   /// A line of a log at which the present programs take another step than the node took in the run.
@@ -37,6 +58,12 @@ package final class RunReplay {
   /// The first difference of each node between the run and the present programs, in the order of the
   /// nodes' names.
   package private(set) var differences: [Difference] = []
+  /// The incomplete last lines of logs, each as file and line. The replay leaves them out.
+  package let tornLines: [String]
+  /// Where logs lack steps that a node has taken, with the file and the line.
+  package let gaps: [String]
+  /// The nodes without a log, although a recorded run has logs of such nodes.
+  package let nodesWithoutLog: [String]
   private var cursors: [LogCursor] = []
   /// The highest number of an event that was sent so far, by pipe and stream.
   private var sentNumbers: [String: [UInt64: UInt64]] = [:]
@@ -45,8 +72,21 @@ package final class RunReplay {
   private let directory: ScratchDirectory
 
   /// Creates a replay. The programs of the topology compute the states of the run.
-  package init(_ run: RecordedRun, _ loaded: LoadedTopology) throws {
+  /// - Parameter isDetailed: Whether the replay also returns refused and ignored events, the events of initial states, and
+  ///   the ends of processes.
+  package init(_ run: RecordedRun, _ loaded: LoadedTopology, isDetailed: Bool = false) throws {
     let scans = try run.scan(loaded)
+    let sortedScans = scans.values.sorted { $0.node < $1.node }
+    tornLines = sortedScans.flatMap { scan in
+      scan.tornLines.map { "\(scan.logs[$0.log].name):\($0.line)" }
+    }
+    gaps = sortedScans.flatMap { scan in
+      scan.problems.map { _, place, message in
+        "\(scan.node)@\(place.version) (\(scan.logs[place.log].name):\(place.line)): \(message)"
+      }
+    }
+    nodesWithoutLog = loaded.topology.nodes.map(\.name)
+      .filter { scans[$0] == nil && loaded.isRecorded($0) }
     knownPipes = Set(loaded.pipes.filter { scans[$0.sender] != nil }.map(\.name))
     directory = try ScratchDirectory()
     for node in loaded.topology.nodes {
@@ -67,7 +107,7 @@ package final class RunReplay {
               message: first.message))
         }
       }
-      cursors.append(try LogCursor(scan, states: states))
+      cursors.append(try LogCursor(scan, states: states, isDetailed: isDetailed))
     }
   }
 
@@ -118,6 +158,7 @@ private final class LogCursor {
 
   private let scan: NodeScan
   private let states: [String]
+  private let isDetailed: Bool
   /// The index of the current log.
   private var index = -1
   private var reader: StepLogReader?
@@ -131,10 +172,13 @@ private final class LogCursor {
   private(set) var sent: [EventID] = []
   /// The step of the current line; `nil` for the events of the initial state.
   private(set) var step: RunReplay.Step?
+  /// The state and the number of steps of the current process.
+  private var latest: (state: [UInt8], index: UInt64, version: UInt64) = ([], 0, 0)
 
-  init(_ scan: NodeScan, states: [String]) throws {
+  init(_ scan: NodeScan, states: [String], isDetailed: Bool) throws {
     self.scan = scan
     self.states = states
+    self.isDetailed = isDetailed
     try advance()
   }
 
@@ -143,13 +187,26 @@ private final class LogCursor {
   /// Moves to the next line.
   func advance() throws {
     (source, sent, step) = (nil, [], nil)
+    var isGraceful = false
     while let reader, let line = try reader.next() {
       if line.kind == .step, line.number > scan.lastLines[index] { break }
-      guard line.kind == .step || line.kind == .initialSends else { continue }
+      switch line.kind {
+      case .ignored where !isDetailed, .refused where !isDetailed: continue
+      case .ended:
+        if isDetailed { (time, isGraceful) = (line.time, true) }
+        continue
+      case .step, .ignored, .refused, .initialSends: break
+      }
       time = line.time
       source = line.source.map { (reader.string($0.pipe), $0.stream, $0.number) }
       sent = line.sent.map { (reader.string($0.pipe), $0.stream, $0.number) }
-      if line.kind == .step { step = try makeStep(line, reader) }
+      if line.kind == .step { try readState() }
+      if line.kind != .initialSends || isDetailed { step = makeStep(line, reader) }
+      return
+    }
+    if isDetailed, reader != nil {
+      reader = nil
+      step = makeStep(.end(isGraceful: isGraceful), line: 0, details: [], cause: "")
       return
     }
     try beginNextLog()
@@ -164,28 +221,53 @@ private final class LogCursor {
     reader = try StepLogReader(log.path)
     stateReader = try LineReader(states[index])
     time = log.header.time
-    step = RunReplay.Step(
-      node: scan.node, incarnation: log.header.incarnation, version: log.header.version,
-      time: time, file: log.name, line: 1, state: log.header.begins.bytes, details: [],
-      isBeginning: true)
+    latest = (log.header.begins.bytes, 0, log.header.version)
+    step = makeStep(.beginning, line: 1, details: [], cause: "start")
   }
 
-  private func makeStep(_ line: StepLogLine, _ reader: StepLogReader) throws -> RunReplay.Step {
-    // Each line of the states file contains the step's line number in the log, a space, and the
-    // state.
+  /// Reads the state after the next step. Each line of the states file contains the step's line
+  /// number in the log, a space, and the state.
+  private func readState() throws {
     let text = try stateReader?.next()?.text
     let space = text?.firstIndex(of: UInt8(ascii: " "))
-    let state = text.flatMap { text in space.map { Array(text[($0 + 1)...]) } } ?? []
-    return RunReplay.Step(
-      node: scan.node, incarnation: log.header.incarnation, version: line.version,
-      time: line.time, file: log.name, line: line.number, state: state,
-      details: details(of: line, reader), isBeginning: false)
+    latest.state = text.flatMap { text in space.map { Array(text[($0 + 1)...]) } } ?? []
+  }
+
+  private func makeStep(_ line: StepLogLine, _ reader: StepLogReader) -> RunReplay.Step {
+    var kind = RunReplay.Step.Kind.step
+    switch line.kind {
+    case .initialSends: kind = .initialSends
+    case .refused: kind = .refusal
+    case .ignored: kind = .ignored
+    default: (latest.index, latest.version) = (line.step, line.version)
+    }
+    let own = line.cause.map { (try? JSONValue(parsing: reader[$0]))?.string ?? "" }
+    let cause =
+      own ?? source?.pipe ?? (line.request.map { _ in "request" })
+      ?? (kind == .initialSends ? "start" : nil) ?? (line.transaction.map { _ in "transaction" })
+      ?? (line.effect.map { _ in "effect" }) ?? ""
+    return makeStep(
+      kind, line: line.number, details: details(of: line, reader), cause: cause)
+  }
+
+  private func makeStep(
+    _ kind: RunReplay.Step.Kind, line: Int, details: [UInt8], cause: String
+  ) -> RunReplay.Step {
+    RunReplay.Step(
+      kind: kind, node: scan.node, incarnation: log.header.incarnation, version: latest.version,
+      index: latest.index, time: time, file: log.name, line: line, state: latest.state,
+      details: details, cause: cause)
   }
 
   /// Returns the event of a line, the event's origin, and the sent events, as members of a JSON
   /// object.
   private func details(of line: StepLogLine, _ reader: StepLogReader) -> [UInt8] {
     var text: [UInt8] = []
+    if let reason = line.reason {
+      text += #","refused":"#.utf8
+      text += reader[reason]
+      if line.isPostponed { text += #","postponed":true"#.utf8 }
+    }
     if let event = line.event {
       text += #","event":"#.utf8
       text += reader[event]
@@ -200,10 +282,6 @@ private final class LogCursor {
     }
     if let transaction = line.transaction { text += #","transaction":"\#(transaction)""#.utf8 }
     if let effect = line.effect { text += #","effect":\#(effect)"#.utf8 }
-    if let cause = line.cause {
-      text += #","cause":"#.utf8
-      text += reader[cause]
-    }
     if line.isInternal { text += #","entry":"internal""#.utf8 }
     guard !line.sent.isEmpty else { return text }
     text += #","sent":["#.utf8
@@ -235,6 +313,10 @@ extension RunReplay.Step {
     text += #"{"node":"\#(node)","incarnation":\#(incarnation),"version":\#(version)"#.utf8
     text += #","time":\#(time)"#.utf8
     text += details
+    if !isBeginning {
+      text += #","cause":"#.utf8
+      text += JSONValue.string(cause).bytes
+    }
     if !state.isEmpty {
       text += (isBeginning ? #","begins":"# : #","state":"#).utf8
       text += state

@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 import PipeSystem
 import PipeWire
 
@@ -15,6 +16,9 @@ final class StepLog {
   private let descriptor: Int32
   /// The lines that are not written yet.
   let pendingLines = LineBuffer()
+  /// The time of the last line. Unit: nanoseconds since 1970.
+  @exclusivity(unchecked)
+  var lastTime: Int64 = 0
   /// The size of the file up to the last complete line. Unit: bytes.
   private var size: off_t = 0
   /// Whether lines can be added. `false` after the log was ended or a write has failed.
@@ -50,6 +54,8 @@ final class StepLog {
     pendingLines.reserve()
     pendingLines.append(#"{"ended":true,"version":"#)
     pendingLines.append(version)
+    pendingLines.append(#","after":"#)
+    pendingLines.append(WallClock.nanoseconds &- lastTime)
     pendingLines.append("}\n")
     try? write()
     isOpen = false

@@ -6,6 +6,7 @@ import PipeWire
 /// of the event, the events that the step has sent, and the hash of the state. Also writes the
 /// state every 256 steps, and after an asynchronous transition.
 final class MachineStepLog<Hosted: Machine> {
+  private let log: StepLog
   private let lines: LineBuffer
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
@@ -14,9 +15,6 @@ final class MachineStepLog<Hosted: Machine> {
   private let machineParticipant: MachineParticipant<Hosted>
   private let hash: StateHash
   // Run-time exclusivity checks would slow down each event, and only the loop's thread has access.
-  /// The time of the last line. Unit: nanoseconds since 1970.
-  @exclusivity(unchecked)
-  private var lastTime: Int64
   /// The version of the last step.
   @exclusivity(unchecked)
   private var lastVersion: UInt64
@@ -41,6 +39,7 @@ final class MachineStepLog<Hosted: Machine> {
     _ requests: MachineRequests<Hosted>, _ pipes: MachinePipes<Hosted>,
     _ machineParticipant: MachineParticipant<Hosted>
   ) {
+    self.log = log
     lines = log.pendingLines
     self.core = core
     self.steps = steps
@@ -49,11 +48,11 @@ final class MachineStepLog<Hosted: Machine> {
     self.machineParticipant = machineParticipant
     hash = core.states.stateHash
     lastVersion = core.engine.settledVersion
-    lastTime = WallClock.nanoseconds
-    writeHeader(of: log)
+    log.lastTime = WallClock.nanoseconds
+    writeHeader()
   }
 
-  private func writeHeader(of log: StepLog) {
+  private func writeHeader() {
     lines.reserve()
     lines.append(#"{"node":"#)
     lines.append(JSONValue.string(log.node).bytes)
@@ -71,7 +70,7 @@ final class MachineStepLog<Hosted: Machine> {
     lines.append(#"","schema":"#)
     lines.append(UInt64(Hosted.schema))
     lines.append(#","time":"#)
-    lines.append(lastTime)
+    lines.append(log.lastTime)
     lines.append("}\n")
   }
 
@@ -153,8 +152,8 @@ final class MachineStepLog<Hosted: Machine> {
   /// Writes the time since the last line.
   private func appendTime(_ time: Int64) {
     lines.append(#","after":"#)
-    lines.append(time &- lastTime)
-    lastTime = time
+    lines.append(time &- log.lastTime)
+    log.lastTime = time
   }
 
   private func appendOrigin() {

@@ -154,6 +154,12 @@ package struct Positional: Hashable, Sendable {
   }
 }
 
+extension Positional {
+  /// The directory of a recorded run, which the page shows instead of a running topology.
+  package static let run = Positional(
+    "RUN", .directory, .optional, "The directory of a recorded run. Default: a running topology")
+}
+
 extension Option {
   /// The options for the TLS certificate and the private key of a web server.
   package static let tlsOptions = [

@@ -115,3 +115,52 @@ package struct StepLogLine: Sendable {
     self.time = time
   }
 }
+
+/// The last line that `orchestrator replay --page` writes about a recorded run, for the inspector.
+package struct RunPageSummary: Codable, Hashable, Sendable {
+  /// A finding about the logs or the programs of the run.
+  package struct Note: Codable, Hashable, Sendable {
+    /// The node; empty if the note is about a program.
+    package var node: String
+    package var text: String
+
+    package init(node: String, text: String) {
+      self.node = node
+      self.text = text
+    }
+  }
+
+  /// A composite with its nodes.
+  package struct Composite: Codable, Hashable, Sendable {
+    package var name: String
+    package var nodes: [String]
+
+    package init(name: String, nodes: [String]) {
+      self.name = name
+      self.nodes = nodes
+    }
+  }
+
+  /// The directory of the run.
+  package var run: String
+  /// The time at which the recording began. Unit: nanoseconds since 1970.
+  package var started: Int64
+  /// The time of the last line of the logs. Unit: nanoseconds since 1970.
+  package var ended: Int64
+  package var notes: [Note]
+  package var composites: [Composite]
+  /// The nodes and pipes, with the last status of each node in the run.
+  package var directory: TopologyDirectory
+
+  package init(
+    run: String, started: Int64, ended: Int64, notes: [Note], composites: [Composite],
+    directory: TopologyDirectory
+  ) {
+    self.run = run
+    self.started = started
+    self.ended = ended
+    self.notes = notes
+    self.composites = composites
+    self.directory = directory
+  }
+}

@@ -21,6 +21,9 @@ struct ReplayRun: Verb {
       Option(
         "break", value: .text("NODE=STATE"),
         "Shows the states after the first step that leads the node to this state"),
+      Option(
+        "page",
+        "Writes what 'orchestrator web DIR' shows, as lines of JSON; the inspector reads them"),
     ],
     positionals: [Positional("DIR", .directory, .one, "The directory of the run")],
     examples: [
@@ -33,12 +36,19 @@ struct ReplayRun: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let replay: RunReplay
     let place: ReplayPlace?
+    let isPage = arguments.contains(option: "page")
     do {
       let run = try RecordedRun(readingFrom: arguments.positionals[0])
       place = try ReplayPlace(arguments, start: run.description.started)
       let loaded = try RunConformance.topology(of: run)
       try place?.check(loaded.topology.nodes.map(\.name))
-      replay = try RunReplay(run, loaded)
+      replay = try RunReplay(run, loaded, isDetailed: isPage)
+      if isPage {
+        if let place { throw UsageError.conflict("--page", "--\(place.option)") }
+        var writer = RunPageWriter(run, loaded)
+        try writer.write(replay) { try console.print($0) }
+        return .success
+      }
       report(replay, loaded.changedPrograms(since: run.description), console)
     } catch let error as RecordedRunError {
       throw CommandError("\(error)", code: .usage)
@@ -71,15 +81,10 @@ struct ReplayRun: Verb {
   /// Reports, for each node, the first step at which its present program differs from the run.
   private func report(_ replay: RunReplay, _ changed: [String], _ console: Console) {
     for difference in replay.differences {
-      console.note(
-        "node '\(difference.node)' first differs from the run at \(difference.node)"
-          + "@\(difference.version) (\(difference.file):\(difference.line)): "
-          + difference.message)
+      console.note(difference.wording)
     }
     guard !replay.differences.isEmpty, !changed.isEmpty else { return }
-    console.note(
-      "the run was recorded with another build of program "
-        + changed.map { "'\($0)'" }.joined(separator: ", "))
+    console.note(RunReplay.wording(changedPrograms: changed))
   }
 
   private func show(
@@ -191,6 +196,15 @@ private enum ReplayPlace {
       }
       return condition.state.matches(state)
     case .time: return false
+    }
+  }
+
+  /// The option that names the place.
+  var option: String {
+    switch self {
+    case .step: "to"
+    case .time: "until"
+    case .state: "break"
     }
   }
 

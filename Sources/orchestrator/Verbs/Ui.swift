@@ -11,10 +11,20 @@ struct ShowScreen: Verb {
       + "after a confirmation. '?' shows the keys. The topology continues when you leave the "
       + "screen. Requires a terminal; without a terminal, use 'orchestrator monitor' and 'ps'.",
     options: [.topology],
+    positionals: [
+      Positional(
+        "RUN", .directory, .optional,
+        "Not supported: 'orchestrator web RUN' and 'orchestrator replay RUN' show a recorded run")
+    ],
     examples: [("orchestrator ui -p shop", "Shows the topology 'shop'")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    try Self.show(arguments.target, console)
+    if let run = arguments.positionals.first {
+      throw CommandError(
+        "'ui' shows running topologies only; 'orchestrator web \(run)' shows the recorded run in a "
+          + "browser, and 'orchestrator replay \(run)' shows its steps", code: .usage)
+    }
+    return try Self.show(arguments.target, console)
   }
 
   /// Shows the screen until the user leaves it.

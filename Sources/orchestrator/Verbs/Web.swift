@@ -9,10 +9,13 @@ struct Web: Verb {
     discussion:
       "Runs 'inspector web', a separate program that is installed beside the orchestrator. "
       + "Prints the address of the page, and serves the page until ^C. By default, the page is "
-      + "served only on this host, and only to browsers that open the printed address. See "
+      + "served only on this host, and only to browsers that open the printed address. With RUN, "
+      + "the page shows a run that 'orchestrator record' has written; no node runs. See "
       + "docs/INSPECT.md.",
     options: [.topology] + Option.pageOptions,
+    positionals: [.run],
     examples: [
+      ("orchestrator web run1", "Serves a page of the recorded run in the directory 'run1'"),
       ("orchestrator web -p shop --read-only", "Serves a page that cannot send events"),
       (
         "orchestrator web --socket page.socket",
@@ -27,6 +30,7 @@ struct Web: Verb {
       [inspector, "web"]
       + InspectorProgram.inspectorArguments(
         arguments, of: Option.targetOptions + Option.pageOptions)
+      + (arguments.positionals.isEmpty ? [] : ["--"] + arguments.positionals)
     // The inspector replaces this process, and so keeps the terminal.
     var vector: [UnsafeMutablePointer<CChar>?] = inspectorArguments.map { strdup($0) } + [nil]
     execv(inspector, &vector)
