@@ -102,6 +102,9 @@ struct Test: Verb {
   /// The error that a scenario cannot be replayed on real processes.
   private struct NotGateable: Error { let diagnostic: String }
 
+  /// The error that the orchestrator of a topology has ended during a replay.
+  private struct EndedOrchestrator: Error { let exit: String }
+
   /// A scenario with its source.
   private struct ScenarioInput {
     let scenario: Scenario
@@ -183,6 +186,12 @@ struct Test: Verb {
             coveredItems.formUnion($0.coveredItems)
           }
         }
+      } catch let ended as EndedOrchestrator {
+        return outcome(
+          replays: repetition,
+          problem: "\(input.source.file): error: the orchestrator of topology "
+            + "'\(loaded.topology.name)' ended during the replay: \(ended.exit); its nodes have "
+            + "ended, too [orchestrator-ended]", table: Self.table(rows))
       } catch let failure as ScenarioReplay.Failure {
         return outcome(
           replays: repetition, problem: input.diagnostic(failure, "unlike-scenario"),
@@ -203,7 +212,11 @@ struct Test: Verb {
     var replay = try GatedReplay(
       loaded, client: topology.client, recordsCoverage: recordsCoverage)
     defer { report(replay) }
-    try await replay.run(scenario)
+    do { try await replay.run(scenario) } catch {
+      // Without its orchestrator, a topology ends. This is no result of the scenario.
+      guard let exit = await topology.exitOfOrchestrator() else { throw error }
+      throw EndedOrchestrator(exit: exit)
+    }
   }
 
   private static func table(_ rows: [GatedReplay.Row]) -> [String] {
