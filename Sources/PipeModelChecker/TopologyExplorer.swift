@@ -63,7 +63,8 @@ package struct TopologyExplorer {
     isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
   ) async throws -> (report: ExplorationReport, fullPipes: Set<Int>?) {
     let start = ContinuousClock.now
-    let visitsAllStates = settings.includesGraph || !settings.isReduced
+    let visitsAllStates =
+      settings.includesGraph || settings.includesCover || !settings.isReduced
     let stopsAtViolation = settings.stopsAtViolation
     func isStoppedNow(_ findings: Int) -> Bool { isStopped() || stopsAtViolation && findings > 0 }
     var (topology, watched) = try prepare(
@@ -77,8 +78,9 @@ package struct TopologyExplorer {
       result = try await Self.run(&search, topology, progress, shouldStop: isStoppedNow)
     }
     topology.checkFolds()
-    var report = ExplorationFindings(topology, watched, settings).report(
-      result, of: search, after: ContinuousClock.now - start)
+    let findings = ExplorationFindings(topology, watched, settings)
+    var report = findings.report(result, of: search, after: ContinuousClock.now - start)
+    if settings.includesCover { report.cover = findings.cover(of: &search) }
     guard result.verdict == .complete else { return (report, nil) }
     if settings.includesGraph { report.graph = topology.graph(of: search.model) }
     return (report, watched.fullPipes(in: result))

@@ -322,7 +322,19 @@ struct ExplorationFindings {
     }
   }
 
-  // MARK: Scenarios of findings
+  // MARK: Scenarios
+
+  /// Returns scenarios that cover all transitions between the visited states; `nil` if the graph of
+  /// all steps does not fit into memory.
+  func cover(of search: inout Exploration) -> ScenarioCover? {
+    var coverage = CoverageSearch(topology)
+    let paths = search.coveringPaths(length: CoverageSearch.scenarioLength) {
+      coverage.itemNumbers(ofVector: $0, in: $1)
+    }
+    guard let paths else { return nil }
+    return ScenarioCover(
+      items: coverage.items, scenarios: paths.map { scenario($0, search.model) })
+  }
 
   private func scenario(_ path: ExplorationPath, _ model: ExplorationModel) -> Scenario {
     var steps: [ScenarioStep] = []

@@ -21,9 +21,13 @@ package struct GatedReplay {
 
   /// The steps so far, the failed step included.
   package private(set) var rows: [Row] = []
+  /// The transitions and synchronized events that the steps so far have covered. Empty if the replay
+  /// does not record them.
+  package private(set) var coveredItems: Set<CoverageItem> = []
   private let scenarioModel: ScenarioReplay
   private let client: TopologyClient
   private let answerTimeout: Duration
+  private let recordsCoverage: Bool
   /// The last reports of the nodes whose processes have ended.
   private var lastReports: [String: GateReport] = [:]
   private var endedNodes: Set<String> = []
@@ -33,12 +37,16 @@ package struct GatedReplay {
 
   /// - Parameters:
   ///   - client: A client of the running topology, whose nodes are gated.
+  ///   - recordsCoverage: Whether to record the covered transitions. The replay then asks nodes for
+  ///     their states before and after each step.
   ///   - answerTimeout: The maximum time for the answer of a node to a request.
   package init(
-    _ loaded: LoadedTopology, client: TopologyClient, answerTimeout: Duration = .seconds(60)
+    _ loaded: LoadedTopology, client: TopologyClient, recordsCoverage: Bool = false,
+    answerTimeout: Duration = .seconds(60)
   ) throws {
     scenarioModel = try ScenarioReplay(loaded)
     self.client = client
+    self.recordsCoverage = recordsCoverage
     self.answerTimeout = answerTimeout
   }
 
@@ -85,6 +93,9 @@ package struct GatedReplay {
   private mutating func take(_ step: ScenarioStep, at path: [String]) async throws {
     let result: Result
     let subject: (owner: String, event: String)
+    let movers = recordsCoverage ? scenarioModel.movers(of: step.action) : nil
+    var former: [String: GateReport] = [:]
+    for node in movers?.nodes ?? [] { former[node] = try await report(of: node, at: path) }
     switch step.action {
     case .takes(let owner, let event, let origin):
       subject = (owner, event.caseText)
@@ -103,6 +114,7 @@ package struct GatedReplay {
     case .sends:
       throw Failure(path: path, description: "this step cannot be taken on real processes")
     }
+    if let movers, case .accepted = result { try await record(movers, after: former, at: path) }
     switch (step.outcome, result) {
     case (.refused(let node, let reason), .refused(let refusals)):
       let isExpected = refusals.contains {
@@ -128,6 +140,24 @@ package struct GatedReplay {
         description: "event '\(subject.event)' should be accepted, but \(Self.text(refusals))")
     case (_, .ended(let node, let reason)):
       throw Failure(path: path, description: "the process of node '\(node)' ended: \(reason)")
+    }
+  }
+
+  /// Records the transitions that a step covers.
+  /// - Parameter former: The reports of the nodes before the step.
+  private mutating func record(
+    _ movers: ScenarioMovers, after former: [String: GateReport], at path: [String]
+  ) async throws {
+    if let item = movers.synchronizedEvent { coveredItems.insert(item) }
+    for node in movers.nodes {
+      let next = try await report(of: node, at: path)
+      guard let number = model.node(named: node), let before = former[node],
+        before.version != next.version
+      else { continue }
+      coveredItems.insert(
+        model.transition(
+          of: model.nodes[number], from: before.state ?? .null, on: movers.event,
+          to: next.state ?? .null))
     }
   }
 
@@ -524,59 +554,5 @@ package struct GatedReplay {
       "refused" + (node.map { " by \($0)" } ?? "") + (reason.map { ": \($0)" } ?? "")
     case .processEnds: "the process ends"
     }
-  }
-}
-
-// What cannot be replayed on real processes.
-extension GatedReplay {
-  /// Returns the first part of a scenario that cannot be replayed on real processes; `nil` if there
-  /// is none.
-  package static func unsupportedPart(of scenario: Scenario, in loaded: LoadedTopology) -> Failure?
-  {
-    if let node = loaded.topology.nodes.first(where: { $0.key != nil }) {
-      return Failure(
-        path: ["topology"],
-        description: "node '\(node.name)' has a 'key', and nodes with a 'key' cannot be gated; use "
-          + "--in-process")
-    }
-    let composites = Set(loaded.topology.composites.map(\.name))
-    if let pipe = loaded.pipes.first(where: {
-      composites.contains($0.receiver) && $0.onRefused == .postpone
-    }) {
-      return Failure(
-        path: ["topology"],
-        description: "pipe '\(pipe.name)' postpones the events of composite '\(pipe.receiver)', "
-          + "and such events cannot be gated; use --in-process")
-    }
-    for (index, step) in scenario.steps.enumerated() {
-      let path = ["steps", String(index)]
-      switch step.action {
-      case .sends(let node, _, _):
-        return Failure(
-          path: path + ["sends"],
-          description: "node '\(node)' is listed under 'any', and a running node sends events only "
-            + "by its own steps; use --in-process")
-      case .crash(let node):
-        guard let loss = loss(inCrashOf: node, in: loaded.topology, loaded.pipes) else { continue }
-        return Failure(
-          path: path + ["crash"],
-          description:
-            "\(loss) has 'durability: none', so a crash of node '\(node)' loses its state "
-            + "or events; set another durability, or remove the step")
-      case .takes, .ends, .fires: continue
-      }
-    }
-    return nil
-  }
-
-  /// Returns the node or the pipe that loses its state or events in a crash of a node; `nil` if there
-  /// is none.
-  private static func loss(
-    inCrashOf node: String, in topology: Topology, _ pipes: [PipeSpecification]
-  ) -> String? {
-    if topology.durability(of: node) == .volatile { return "node '\(node)'" }
-    return pipes.first {
-      [$0.sender, $0.receiver].contains(node) && topology.durability(of: $0) == .volatile
-    }.map { "pipe '\($0.name)'" }
   }
 }

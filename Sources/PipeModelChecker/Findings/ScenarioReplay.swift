@@ -19,6 +19,8 @@ package struct ScenarioReplay {
   let loaded: LoadedTopology
   private let section: ExploreSection
   let model: TopologyModel
+  /// The transitions and synchronized events that the steps so far have covered.
+  package private(set) var coveredItems: Set<CoverageItem> = []
   private var configurations: [String: EvaluatorConfiguration] = [:]
   private var queues: [String: [QueuedEvent]] = [:]
 
@@ -112,6 +114,7 @@ package struct ScenarioReplay {
     var movedNodes: [(node: String, EvaluatorConfiguration, [EvaluatorSend])] = []
     // The nodes whose step enters a state. Internal transitions and ignored events enter no state.
     var enteringNodes: [String] = []
+    var ignoringNodes: Set<String> = []
     var refusals: [(node: String, reason: String, EvaluatorConfiguration)] = []
     for mover in movers {
       switch try answer(mover, at: path, step.outcome) {
@@ -124,6 +127,7 @@ package struct ScenarioReplay {
       case .accepted(let next, let sends, let kind):
         movedNodes.append((mover.node, next, sends))
         if kind == nil || kind == .external { enteringNodes.append(mover.node) }
+        if kind == .ignored { ignoringNodes.insert(mover.node) }
       case .fired(_, let next, let sends):
         movedNodes.append((mover.node, next, sends))
         enteringNodes.append(mover.node)
@@ -150,6 +154,12 @@ package struct ScenarioReplay {
           + "'\(state(of: first.node).caseText)' (\(first.reason)), but should accept it")
     }
     if let taken { queues[taken.pipe]?.remove(at: taken.position) }
+    let scenarioMovers = self.movers(of: step.action)
+    if let item = scenarioMovers?.synchronizedEvent { coveredItems.insert(item) }
+    for (node, next, _) in movedNodes
+    where scenarioMovers?.synchronizedEvent != nil || !ignoringNodes.contains(node) {
+      recordTransition(of: node, to: next.state, on: event.caseName ?? "")
+    }
     try move(
       movedNodes, entering: enteringNodes,
       isCommit: movers.contains(where: \.isInstanceOfComposite), at: path)
@@ -193,6 +203,17 @@ package struct ScenarioReplay {
     }
   }
 
+  /// Records the transition of a node from its current state.
+  private mutating func recordTransition(of name: String, to next: JSONValue, on event: String) {
+    guard let number = model.node(named: name), case .machine = model.nodes[number].kind else {
+      return
+    }
+    let node = model.nodes[number]
+    let isCreated = configurations[name] != .notCreated
+    let state = isCreated ? state(of: name) : node.opening?.configuration.state ?? .null
+    coveredItems.insert(model.transition(of: node, from: state, on: event, to: next))
+  }
+
   /// Replays the firing of a node's timer: the timer that is due first.
   /// - Parameter delay: The expected duration of the timer; `nil` for any duration.
   private mutating func fire(
@@ -214,6 +235,7 @@ package struct ScenarioReplay {
         description: "the timer of node '\(node)' in state '\(state)' fires after \(actualDelay), "
           + "expected \(delay ?? "")")
     }
+    recordTransition(of: node, to: next.state, on: TransitionCounts.timerEventName)
     try move([(node, next, sends)], entering: [node], at: path)
     switch outcome {
     case .states(let states): try compare(states, at: path + ["expect"])

@@ -147,6 +147,26 @@ package struct Exploration: ~Copyable {
     ExplorationPath(to: state, in: partitions, model, compiledModel)
   }
 
+  /// Returns paths from the initial state that together take a step of every kind of steps between
+  /// visited states; `nil` if the graph of these steps exceeds the memory limit.
+  ///
+  /// Precondition: the search stores states exactly, and is not reduced.
+  /// - Parameters:
+  ///   - length: The number of steps after which a path ends.
+  ///   - kinds: Returns the kinds of a step, given its vector and the state in which it begins.
+  package mutating func coveringPaths(
+    length: Int, kinds: (_ vector: Int, _ state: [Int]) -> [Int]
+  ) -> [ExplorationPath]? {
+    // A vector that was added late may still have unknown cells for states that were searched
+    // before.
+    model.fillQueues()
+    compile()
+    return StepGraph(
+      partitions, compiledModel, model, memory: options.memoryLimit - progress.byteCount,
+      kinds: kinds
+    )?.coveringPaths(length: length)
+  }
+
   /// Returns the local state of each component in a visited state; `nil` if the search stores only
   /// fingerprints.
   package func state(_ reference: StateReference) -> [Int]? {

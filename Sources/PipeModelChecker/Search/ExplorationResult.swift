@@ -99,6 +99,11 @@ package struct ExplorationPath: Equatable, Sendable {
   /// effect, this is the first of these vectors.
   package private(set) var vectors: [Int]
 
+  init(states: [[Int]], vectors: [Int]) {
+    self.states = states
+    self.vectors = vectors
+  }
+
   init(
     to state: StateReference, in partitions: [Partition], _ model: ExplorationModel,
     _ program: CompiledModel

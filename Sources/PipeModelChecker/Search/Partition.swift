@@ -459,10 +459,12 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     store.number(of: words, fingerprint: fingerprint)
   }
 
-  /// Calls a closure for each successor of a state. The arguments of the closure are the words of
-  /// the successor (or of its representative), and their fingerprint. With a single partition, the
-  /// fingerprint has no meaning.
-  func forEachStep(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
+  /// Calls a closure for each step from a state. The arguments of the closure are the vector, the
+  /// words of the successor (or of its representative), and their fingerprint. With a single
+  /// partition, the fingerprint has no meaning.
+  func forEachStep(
+    of number: Int, _ visit: (_ vector: Int, UnsafePointer<UInt64>, UInt64) -> Void
+  ) {
     store.load(number, into: workbench.stateWords)
     _ = findMask(workbench.stateWords, compiledModel, workbench)
     let fingerprint = partitionCount == 1 ? 0 : compiledModel.fingerprint(workbench.stateWords)
@@ -474,7 +476,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
         let change = step(by: vector, from: workbench.stateWords)
         let hasChanged = workbench.replaceNextByRepresentative()
         visit(
-          workbench.nextStateWords,
+          vector, workbench.nextStateWords,
           hasChanged ? compiledModel.fingerprint(workbench.nextStateWords) : fingerprint ^ change)
       }
     }

@@ -42,7 +42,7 @@ struct StateGraph {
     }
     for partition in partitions {
       for number in 0..<partition.stateCount {
-        partition.forEachStep(of: number) { target, fingerprint in
+        partition.forEachStep(of: number) { _, target, fingerprint in
           let owner = Partition.owner(of: fingerprint, among: partitions.count)
           guard let found = partitions[owner].number(of: target, fingerprint: fingerprint) else {
             return

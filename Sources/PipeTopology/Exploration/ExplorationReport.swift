@@ -20,6 +20,9 @@ package struct ExplorationSettings: Sendable {
   package var isHashed = false
   /// Whether the report includes the graph of all states, if the graph is small.
   package var includesGraph = false
+  /// Whether the report includes scenarios that cover all reachable transitions. The search is then
+  /// not reduced.
+  package var includesCover = false
   /// The maximum number of states of one node. The search ends when a node has more states.
   package var nodeStateLimit = 10_000
 
@@ -55,6 +58,9 @@ package struct ExplorationReport: Sendable {
   /// The graph of all reachable states and steps; `nil` if the search was incomplete or the graph
   /// is large.
   package var graph: ExploredGraph?
+  /// The scenarios that cover all transitions; `nil` if they were not requested, or if the graph of
+  /// all steps does not fit into memory.
+  package var cover: ScenarioCover?
 
   package init(
     verdict: ExplorationVerdict, findings: [ExplorationFinding], totals: ExplorationProgress,

@@ -10,7 +10,7 @@ package struct ExplorationConsoleReport {
     let findings = explored.findings.flatMap { located in
       [explored.line(located, style)] + counterexample(located, style, width: width)
     }
-    return findings + [summary] + remarks
+    return findings + [summary] + remarks + cover
   }
 
   /// The result in one line.
@@ -29,6 +29,32 @@ package struct ExplorationConsoleReport {
 
   private var remarks: [String] {
     report.verdict.remarks.map { "  \($0.effect.remarkLabel): \($0.message)".printable }.sorted()
+  }
+
+  /// The written scenarios that cover all transitions.
+  private var cover: [String] {
+    guard let cover = explored.cover else { return [] }
+    let whole =
+      report.verdict.degree == .incomplete
+      ? "everything that the search found" : "everything reachable"
+    var lines = [
+      cover.items.isEmpty
+        ? "  cover: no transitions were found"
+        : "  cover: \(cover.paths.count.counted("scenario")) "
+          + "\(cover.paths.count == 1 ? "covers" : "cover") \(whole): \(cover.items.countText)"
+    ]
+    lines += cover.paths.map { "  written to \($0)" }
+    if let reason = cover.reason {
+      lines.append(
+        "  \(cover.ungateableCount) of \(cover.paths.count) can be replayed only with "
+          + "'test --in-process': \(reason)")
+    }
+    if !cover.uncoveredNodes.isEmpty {
+      lines.append(
+        "  not covered: the nodes under 'any': "
+          + cover.uncoveredNodes.map { "'\($0)'" }.joined(separator: ", "))
+    }
+    return lines.map(\.printable)
   }
 
   private var report: ExplorationReport { explored.report }

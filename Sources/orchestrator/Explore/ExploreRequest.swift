@@ -7,6 +7,8 @@ import PipeSupervision
 struct ExploreRequest {
   private let settings: ExplorationSettings
   private let folder: ScenarioFolder?
+  /// The directory for scenarios that cover all transitions.
+  private let coverFolder: ScenarioFolder?
   private let graph: (path: String, format: StateGraphFormat)?
 
   init(_ arguments: ParsedArguments) throws {
@@ -45,8 +47,20 @@ struct ExploreRequest {
       return (path, format)
     }
     settings.includesGraph = graph != nil
+    settings.includesCover = arguments.value("cover") != nil
+    if settings.includesCover {
+      for option in ["hash", "property"] where arguments.contains(option: option) {
+        throw CommandError(
+          "\(UsageError.conflict("--cover", "--\(option)")); --cover requires a search of all states",
+          code: .usage)
+      }
+      // The same topology must always have the same scenarios. The order in which several threads
+      // find the states varies.
+      settings.threadCount = 1
+    }
     self.settings = settings
-    folder = try arguments.value("out").map { try ScenarioFolder($0) }
+    folder = try arguments.value("out").map { try ScenarioFolder($0, option: "out") }
+    coverFolder = try arguments.value("cover").map { try ScenarioFolder($0, option: "cover") }
   }
 
   /// Searches the states of one topology, and writes the requested files.
@@ -70,8 +84,31 @@ struct ExploreRequest {
     let report = try await explorer.explore(isStopped: isStopped) { meter.show($0) }
     var explored = ExploredFile(report, of: loaded.topology.name, source: loaded.source)
     try folder?.write(&explored)
+    if let coverFolder { try write(&explored, into: coverFolder, loaded) }
     if let graph { try draw(report, graph.path, graph.format) }
     return explored
+  }
+
+  /// Writes the scenarios that cover all transitions.
+  private func write(
+    _ explored: inout ExploredFile, into folder: ScenarioFolder, _ loaded: LoadedTopology
+  ) throws {
+    guard let cover = explored.report.cover else {
+      throw CommandError(
+        "--cover \(folder.path): the graph of \(explored.report.totals.stepCount) steps does not fit "
+          + "into memory; raise --memory, or declare fewer values")
+    }
+    var written = ExploredFile.WrittenCover(items: cover.items)
+    written.uncoveredNodes = loaded.topology.explore?.unevaluatedNodes.sorted() ?? []
+    for (index, scenario) in cover.scenarios.enumerated() {
+      let path = try folder.write(
+        scenario, named: "cover-\(index + 1)", of: explored.topology, file: explored.file)
+      written.paths.append(path)
+      guard let failure = GatedReplay.unsupportedPart(of: scenario, in: loaded) else { continue }
+      written.ungateableCount += 1
+      written.reason = written.reason ?? failure.description
+    }
+    explored.cover = written
   }
 
   private func draw(_ report: ExplorationReport, _ path: String, _ format: StateGraphFormat) throws
@@ -133,15 +170,16 @@ package enum StateGraphFormat: String, CaseIterable {
   }
 }
 
-/// The directory for counterexamples. Each counterexample is written as a scenario file.
+/// A directory into which scenarios are written.
 struct ScenarioFolder {
   let path: String
 
   /// Creates the directory if it does not exist.
-  init(_ path: String) throws(CommandError) {
+  /// - Parameter option: The option that names the directory, for errors.
+  init(_ path: String, option: String) throws(CommandError) {
     if !FileSystem.isDirectory(path), mkdir(path, 0o777) != 0 {
       throw CommandError(
-        "--out \(path): \(SystemError.text(of: errno)); name an existing directory, or a "
+        "--\(option) \(path): \(SystemError.text(of: errno)); name an existing directory, or a "
           + "new directory in an existing directory", code: .usage)
     }
     self.path = path
@@ -150,24 +188,38 @@ struct ScenarioFolder {
   /// Writes the findings' counterexamples, and stores the path of each file in its finding.
   func write(_ explored: inout ExploredFile) throws {
     var counts: [String: Int] = [:]
-    let topology = FileSystem.resolvedPath(explored.file) ?? FileSystem.absolutePath(explored.file)
-    let folder = FileSystem.resolvedPath(path) ?? FileSystem.absolutePath(path)
     for index in explored.findings.indices {
       let finding = explored.findings[index].finding
       guard var scenario = finding.scenario else { continue }
-      counts[finding.code.rawValue, default: 0] += 1
-      scenario.name =
-        "\(explored.topology)-\(finding.code.rawValue)-\(counts[finding.code.rawValue]!)"
-      if scenario.name.utf8.count > 41 {
-        scenario.name = "\(finding.code.rawValue)-\(counts[finding.code.rawValue]!)"
-      }
-      scenario.topology = RelativePath.path(to: topology, from: folder)
-      scenario.demonstratedFinding = scenario.demonstratedFinding ?? finding.code.rawValue
-      let file = "\(path.hasSuffix("/") ? path : path + "/")\(scenario.name).yaml"
-      try FileSystem.replace(file, with: scenario.yaml.utf8)
-      explored.findings[index].scenarioPath = file
+      let code = finding.code.rawValue
+      counts[code, default: 0] += 1
+      scenario.demonstratedFinding = scenario.demonstratedFinding ?? code
+      explored.findings[index].scenarioPath = try write(
+        scenario, named: "\(code)-\(counts[code]!)", of: explored.topology, file: explored.file)
     }
   }
+
+  /// Writes a scenario.
+  /// - Parameters:
+  ///   - name: The name of the scenario, without the name of the topology.
+  ///   - file: The topology file.
+  /// - Returns: The path of the scenario file.
+  func write(
+    _ scenario: Scenario, named name: String, of topology: String, file: String
+  ) throws -> String {
+    var scenario = scenario
+    scenario.name = "\(topology)-\(name)"
+    if scenario.name.utf8.count > Self.maximumNameLength { scenario.name = name }
+    scenario.topology = RelativePath.path(
+      to: FileSystem.resolvedPath(file) ?? FileSystem.absolutePath(file),
+      from: FileSystem.resolvedPath(path) ?? FileSystem.absolutePath(path))
+    let file = "\(path.hasSuffix("/") ? path : path + "/")\(scenario.name).yaml"
+    try FileSystem.replace(file, with: scenario.yaml.utf8)
+    return file
+  }
+
+  /// The maximum length of a scenario's name. Unit: bytes.
+  private static let maximumNameLength = 41
 }
 
 /// Writes the progress of a search to standard error at intervals.

@@ -15,6 +15,22 @@ package struct ExploredFile: Sendable {
   package let topology: String
   package var findings: [LocatedFinding]
   package let report: ExplorationReport
+  /// The scenario files that cover all transitions; `nil` if none were written.
+  package var cover: WrittenCover?
+
+  /// Scenario files that together cover all transitions and synchronized events.
+  package struct WrittenCover: Sendable {
+    package let items: Set<CoverageItem>
+    package var paths: [String] = []
+    /// The number of scenarios that cannot be replayed on real processes.
+    package var ungateableCount = 0
+    /// The reason why such a scenario cannot be replayed on real processes.
+    package var reason: String?
+    /// The nodes that the search does not evaluate, so that nothing is known about their transitions.
+    package var uncoveredNodes: [String] = []
+
+    package init(items: Set<CoverageItem>) { self.items = items }
+  }
 
   package init(_ report: ExplorationReport, of topology: String, source: SourceMap) {
     file = source.file
@@ -63,6 +79,19 @@ extension ExploredFile {
   package var records: [JSONValue] { findings.map(record(of:)) + [summary] }
 
   private var summary: JSONValue {
+    guard let cover, case .object(var members) = summaryWithoutCover else {
+      return summaryWithoutCover
+    }
+    members["cover"] = [
+      "scenarios": .texts(cover.paths),
+      "transitions": .integer(Int64(cover.items.count(where: \.isTransition))),
+      "synchronized": .integer(Int64(cover.items.count { !$0.isTransition })),
+      "inProcessOnly": .integer(Int64(cover.ungateableCount)),
+    ]
+    return .object(members)
+  }
+
+  private var summaryWithoutCover: JSONValue {
     [
       "file": .string(file), "topology": .string(topology),
       "verdict": .string(report.verdict.degree.rawValue),

@@ -105,6 +105,19 @@ final class GatedTopology {
     return client
   }
 
+  /// Returns a description of how the orchestrator of the topology has ended; `nil` if it runs.
+  func exitOfOrchestrator() async -> String? {
+    if (try? await client.directory(fresh: true)) != nil { return nil }
+    let exit = Polling.wait(every: Self.pollInterval, until: .now + Self.stopTimeout) {
+      child.reap()
+    }
+    // A shell reports the end by a signal as 128 plus the number of the signal.
+    if case .exited(let code)? = exit, code > 128 {
+      return "\(ProcessExit.signalled(number: code - 128))"
+    }
+    return exit.map { "\($0)" } ?? "it does not answer"
+  }
+
   /// Stops the topology, and waits until all its processes have ended.
   func end() {
     client.close()

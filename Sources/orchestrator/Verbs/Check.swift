@@ -51,6 +51,10 @@ struct Check: Verb {
         "out", value: .directory,
         "With --explore: writes each counterexample to this directory, as a scenario for 'test'"),
       Option(
+        "cover", value: .directory,
+        "With --explore: writes scenarios for 'test' to this directory that together take every "
+          + "reachable transition and synchronized event"),
+      Option(
         "graph", value: .file,
         "With --explore: draws all states, if there are at most \(ExploredGraph.maximumStateCount), to "
           + "this file, .dot or .mmd"),
@@ -74,6 +78,10 @@ struct Check: Verb {
         "orchestrator check --explore topologies/lift.yaml",
         "Searches all reachable states of the lift, and reports errors"
       ),
+      (
+        "orchestrator check --explore --cover scenarios topologies/lift.yaml",
+        "Writes scenarios that cover all transitions of the lift"
+      ),
     ])
 
   private static let sarif = "sarif"
@@ -95,7 +103,7 @@ struct Check: Verb {
     }
     let exploreOptions = [
       "time", "memory", "threads", "property", "all", "no-reduction", "node-states", "hash", "out",
-      "graph",
+      "cover", "graph",
     ]
     if let option = exploreOptions.first(where: arguments.contains(option:)) {
       throw CommandError("--\(option) requires --explore", code: .usage)

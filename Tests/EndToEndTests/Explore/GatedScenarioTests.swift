@@ -330,6 +330,62 @@ struct GatedScenarioTests {
     }
   }
 
+  /// Returns the paths of the files in a directory and its subdirectories.
+  private static func files(in directory: String) -> [String] {
+    FileSystem.entryNames(of: directory).flatMap { name in
+      let path = directory + "/" + name
+      return FileSystem.isDirectory(path) ? files(in: path) : [path]
+    }
+  }
+
+  @Test("If the orchestrator of a scenario is killed, no process is left, and the next test works")
+  func killedOrchestrator() async throws {
+    try await CommandLineTool.launching { tool in
+      let topology = """
+        topology: pair
+        program: TestNodes
+        nodes:
+          n: { machine: Automaton, parameters: { steps: ["0 x sending", "sending y 0"] } }
+        """
+      try tool.directory.write(topology, to: "pair.yaml")
+      let step = ["{ at: n, takes: x }", "{ at: n, takes: y }"].map { "  - \($0)\n" }.joined()
+      try tool.directory.write(
+        "scenario: s\ntopology: pair.yaml\nsteps:\n" + String(repeating: step, count: 4_000),
+        to: "s.yaml")
+      let test = try tool.start(["test", "s.yaml"])
+      let (directory, _) = try #require(try await awaitTopology(of: test))
+      // Kills the orchestrator only when its node takes steps, which changes the node's files.
+      var former: [UInt8]?
+      let isKilled = try await poll(within: .seconds(60)) { () -> Bool? in
+        let orchestrator = TestDirectory(existing: directory).processes.first {
+          $0.command.contains(" run --plain --gated") && !$0.command.hasPrefix("/bin/sh")
+        }
+        let file = Self.files(in: directory).first { $0.hasSuffix(".step") }
+        guard let orchestrator, let file, let contents = FileSystem.contents(of: file) else {
+          return nil
+        }
+        defer { former = contents }
+        guard let former, former != contents else { return nil }
+        orchestrator.kill()
+        return true
+      }
+      #expect(isKilled == true)
+      let result = try await tool.result(of: test, within: .seconds(60))
+      #expect(result.code == 1, "\(result)")
+      #expect(
+        result.error.contains("[orchestrator-ended]") || result.error.contains("did not start"),
+        "\(result)")
+      let isGone = try await poll(within: .seconds(30)) {
+        FileSystem.exists(directory) || !TestDirectory(existing: directory).processes.isEmpty
+          ? nil : true
+      }
+      #expect(isGone == true)
+      try tool.directory.write(Self.scenario("{ at: n, takes: x }"), to: "s.yaml")
+      let next = try await tool.result(of: tool.start(["test", "s.yaml"]), within: .seconds(60))
+      #expect(next.code == 0, "\(next)")
+    }
+  }
+
   @Test("A gated node runs no effect: the scenario gives its events, also after a crash")
   func effects() async throws {
     try await CommandLineTool.launching { tool in
