@@ -109,13 +109,21 @@ struct ScenarioCoverTests {
     + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n"
     + "explore: { from_outside: { both: [sync], l: [x], r: [y] } }\n"
 
+  /// The node 'b' ignores the event 'y' of the pipe in one of its states.
+  private static let ignoring =
+    "topology: pair\nprogram: TestNodes\nnodes:\n"
+    + automaton("a", "0 x sending", "sending x 1", "1 x sending")
+    + automaton("b", "0 z 1", "0 y ignore", "1 y sending", "sending x 0")
+    + "pipes:\n  - { from: a, when: sending, to: b, send: y, capacity: 2 }\n"
+    + "explore: { from_outside: { a: [x], b: [z, x] } }\n"
+
   @Test(
     "Refused, postponed, ignored and synchronized events are covered in the same way",
     arguments: [
       (two + "record }\nexplore: { from_outside: { a: [x], b: [z, x] } }\n", 5),
       (two + "ignore }\nexplore: { from_outside: { a: [x], b: [z, x] } }\n", 5),
       (two + "postpone }\nexplore: { from_outside: { a: [x], b: [z, x] } }\n", 5),
-      (both, 5),
+      (ignoring, 5), (both, 5),
     ])
   func policies(topology: String, count: Int) async throws {
     try await CommandLineTool.launching { tool in
