@@ -184,6 +184,20 @@ package final class Journal {
     }
   }
 
+  /// Makes a change to a journal that no process uses, instead of ``begin()``. The records from the
+  /// log are written in the same transaction. The step marker file stays the file of the node's last
+  /// process.
+  func changeBeforeBegin(_ body: () throws -> Void) throws {
+    try body()
+    // The last process may have been killed after it had appended a record to the log, and before it
+    // had noted the number of the record.
+    marker.willWrite(log.lastNumber)
+    try writer.releaseWrites()
+    // Copies the write-ahead log into the database, and waits until both are on the disk.
+    try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    releaseLock()
+  }
+
   /// Whether the step marker file is missing, although its log may have contained records that the
   /// database lacks.
   package let lacksLog: Bool

@@ -35,6 +35,40 @@ package final class JournalFiles {
 
   deinit { if let descriptor { close(descriptor) } }
 
+  /// The endings of the files that a rename of the node renames.
+  private static let movedSuffixes = ["", "-wal", "-journal", ".step", resetSuffix]
+
+  /// Gives the files of the journal another path. The lock remains held.
+  package func move(to target: String) throws(JournalError) {
+    unlink(path + "-shm")
+    for suffix in Self.movedSuffixes {
+      guard rename(path + suffix, target + suffix) == 0 || errno == ENOENT else {
+        throw .inaccessible(
+          path: path + suffix, node: node,
+          reason: "the file cannot be renamed: \(SystemError.text(of: errno))")
+      }
+    }
+    try Self.synchronize(target, node: node)
+  }
+
+  /// Removes files to which a journal was moved.
+  package static func removeMoved(_ path: String) {
+    for suffix in movedSuffixes + ["-shm"] { unlink(path + suffix) }
+  }
+
+  /// Waits until the files of a journal and their names are on the disk.
+  private static func synchronize(_ path: String, node: String) throws(JournalError) {
+    let files = [path, path + "-wal", path + ".step", FileSystem.parentDirectory(of: path)]
+    for file in files {
+      let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+      if descriptor < 0, errno == ENOENT { continue }
+      defer { close(descriptor) }
+      guard descriptor >= 0, fsync(descriptor) == 0 else {
+        throw .inaccessible(path: file, node: node, reason: SystemError.text(of: errno))
+      }
+    }
+  }
+
   /// Removes the journal, so that the node starts in its initial state. The lock file is truncated
   /// but remains, because a starting process may be waiting for the lock on this file.
   package func remove() throws(JournalError) {

@@ -78,6 +78,11 @@ struct PreparedStepRecord {
     return true
   }
 
+  /// Deletes the step. Afterwards, its outcome is recorded only in the database.
+  func erase() {
+    for word in [Word.checksum, Word.outcome, Word.epoch, Word.sequence] { words[word] = 0 }
+  }
+
   /// Returns the last prepared step. Returns `nil` if the file contains no complete step.
   func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])

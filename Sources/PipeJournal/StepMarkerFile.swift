@@ -263,6 +263,18 @@ package final class StepMarkerFile {
     return preparedStepRecord.write(step, applied: applied, schema: schema)
   }
 
+  /// Deletes the prepared step, after the database has recorded it.
+  func erasePreparedStep() {
+    words[Word.prepared] = 0
+    preparedStepRecord.erase()
+  }
+
+  /// Replaces the name of the pipe whose event was in progress.
+  func renameInterruptedStep(to name: String) {
+    guard let step = interruptedStep else { return }
+    sourceMarker(name).begin(step.sequence)
+  }
+
   /// Whether the prepared step in the file has the checksum that was stored for it. Also `true` if
   /// no checksum was stored.
   var hasPreparedStep: Bool {

@@ -79,6 +79,20 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// The backup is written under a temporary name.
   case backupWritten = "backup.written"
 
+  // Failpoints of the orchestrator, while it renames nodes, composites and pipes in journals.
+  /// The rename is recorded; no journal is copied yet.
+  case renameRecorded = "rename.recorded"
+  /// The journals are copied; none is changed yet.
+  case renameCopied = "rename.copied"
+  /// The names in one journal are changed.
+  case renameWritten = "rename.written"
+  /// The files of one journal have their new name.
+  case renameMoved = "rename.moved"
+  /// The rename is permanent; the copies of the journals are not removed yet.
+  case renameCommitted = "rename.committed"
+  /// The journals are restored; the rename is still recorded.
+  case renameRestored = "rename.restored"
+
   // Failpoints of a participant of synchronized events.
   /// The participant has received PREPARE.
   case prepareBefore = "prepare.before"
@@ -127,6 +141,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
       .shardsRouted, .shardCopied, .shardTrimmed, .shardRemoved, .programCopied, .upgradeRecorded,
       .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored, .backupPaused,
       .backupTaken, .backupWritten,
+      .renameRecorded,
+      .renameCopied, .renameWritten, .renameMoved, .renameCommitted, .renameRestored,
     ].contains(self)
   }
 
@@ -140,7 +156,9 @@ package enum Failpoint: String, CaseIterable, Sendable {
       .startAfter, .restoreAfter, .trimAfter, .deadLetterAfter, .drainBefore,
       .shardsRouted, .shardCopied, .shardTrimmed, .shardRemoved, .programCopied,
       .upgradeRecorded, .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored,
-      .backupPaused, .backupTaken, .backupWritten:
+      .backupPaused, .backupTaken, .backupWritten,
+      .renameRecorded, .renameCopied, .renameWritten, .renameMoved, .renameCommitted,
+      .renameRestored:
       false
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
       .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived,

@@ -99,6 +99,9 @@ public struct NodeSpecification: Hashable, Sendable {
   /// For a node with a key: the number of processes among which the instances are divided. Default:
   /// 1.
   public var shards: Int
+  /// The names that the node had in former topology files. Its journal and its pipes move from these
+  /// names.
+  public var was: [String]
   /// The shard that this node represents in ``Topology/withShards``; `nil` for a node of the
   /// topology file.
   package var shard: NodeShard?
@@ -111,8 +114,9 @@ public struct NodeSpecification: Hashable, Sendable {
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
     stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), journal: Journal = Journal(),
     key: String? = nil, maximumResidentInstances: Int? = nil,
-    finalStates: [String] = [], keepDuration: Duration? = nil, shards: Int = 1
+    finalStates: [String] = [], keepDuration: Duration? = nil, shards: Int = 1, was: [String] = []
   ) {
+    self.was = was
     self.shards = shards
     self.finalStates = finalStates
     self.keepDuration = keepDuration

@@ -35,6 +35,8 @@ public struct PipeSpecification: Hashable, Sendable {
   public var onRefused: OnRefused
   /// The durability of the pipe's events; `nil` uses the lower durability of the pipe's two nodes.
   public var durability: Durability?
+  /// The names that the pipe had in former topology files.
+  public var was: [String]
   /// For a pipe to a single shard: the shard, and the event field whose value selects the shard.
   /// `nil` for a pipe of the topology file.
   package var route: NodeConfiguration.Route?
@@ -44,8 +46,10 @@ public struct PipeSpecification: Hashable, Sendable {
   ///   `door.arrivals->display.updates` or `door:closed->motor:start`.
   public init(
     sender: String, source: Source, receiver: String, inPort: String? = nil, name: String? = nil,
-    capacity: Int = 1024, onRefused: OnRefused = .record, durability: Durability? = nil
+    capacity: Int = 1024, onRefused: OnRefused = .record, durability: Durability? = nil,
+    was: [String] = []
   ) {
+    self.was = was
     self.sender = sender
     self.source = source
     self.receiver = receiver

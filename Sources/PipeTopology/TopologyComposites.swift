@@ -154,12 +154,16 @@ public struct CompositeSpecification: Sendable {
   public var program: String?
   /// The participant that carries the embedded coordinator; `nil` for a coordinator with its own process.
   public var within: String?
+  /// The names that the composite had in former topology files.
+  public var was: [String]
 
   /// Makes a composite.
   public init(
     name: String, components: [String], synchronize: [Synchronization] = [],
-    projection: String? = nil, program: String? = nil, within: String? = nil, key: String? = nil
+    projection: String? = nil, program: String? = nil, within: String? = nil, key: String? = nil,
+    was: [String] = []
   ) {
+    self.was = was
     self.within = within
     self.key = key
     self.name = name
@@ -181,7 +185,7 @@ extension CompositeSpecification: Hashable {
   public static func == (left: Self, right: Self) -> Bool {
     left.name == right.name && left.components == right.components
       && left.projection == right.projection && left.program == right.program
-      && left.within == right.within && left.key == right.key
+      && left.within == right.within && left.key == right.key && left.was == right.was
       && left.synchronize.sorted { $0.event < $1.event }
         == right.synchronize.sorted { $0.event < $1.event }
   }

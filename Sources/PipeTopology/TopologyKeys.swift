@@ -183,6 +183,12 @@ package enum TopologyKeys {
         "With `place`: what happens to the node when its host may be lost: `wait` until its "
           + "process is known to have ended, or `move` to another host",
         default: "`\(HostLossPolicy.wait.rawValue)`"),
+      TopologyKey(
+        "was", \.was, .formerNames,
+        "A list of the names that the node had before. Its journal, and the pipes whose names derive "
+          + "from its name, move from these names; see "
+          + "[Rename a node](MIGRATIONS.md#rename-a-node)",
+        default: "none"),
     ],
     schemaRules: [
       "anyOf": [["required": ["machine"]], ["required": ["constant"]]],
@@ -323,6 +329,10 @@ package enum TopologyKeys {
         "As for a node, and not higher than the durability of its two nodes",
         default: "the lower "
           + "durability of its nodes"),
+      TopologyKey(
+        "was", \.pipe.was, .formerPipeNames,
+        "A list of the names that the pipe had before, from which its events move",
+        default: "none"),
     ],
     schemaRules: [
       "if": ["properties": ["from": ["pattern": "\\$\\{"]]],
@@ -370,6 +380,10 @@ package enum TopologyKeys {
           + "that node computes or restarts, no event is coordinated. The same node for all "
           + "composites that share participants",
         default: "a separate process"),
+      TopologyKey(
+        "was", \.was, .formerNames,
+        "A list of the names that the composite had before, as for a node",
+        default: "none"),
     ]
   ) { _, fields, _ in
     // A composite without components is unusable. Its other keys are still read, to report their

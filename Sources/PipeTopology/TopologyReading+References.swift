@@ -12,6 +12,7 @@ extension TopologyReading {
     for (index, pipe) in topology.pipes.enumerated() {
       checkPipe(pipe, path: ["pipes", String(index)], topology)
     }
+    checkFormerNames(in: topology)
     checkExplore(of: topology)
   }
 

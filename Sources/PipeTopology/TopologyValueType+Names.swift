@@ -109,6 +109,32 @@ extension TopologyValueType<[String]> {
   }
 }
 
+extension TopologyValueType<[String]> {
+  /// The type of a list of former names of a node or composite.
+  static var formerNames: Self {
+    Self(schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : .names($0) }) {
+      reading, cursor in
+      reading.readNames(cursor)?.filter {
+        reading.checkName($0, allowingDots: false, at: cursor.node.position, title: cursor.title)
+      }
+    }
+  }
+
+  /// The type of a list of former names of a pipe.
+  static var formerPipeNames: Self {
+    Self(schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : .names($0) }) {
+      reading, cursor in
+      reading.readNames(cursor)?.filter { name in
+        if PipeSpecification.isValidName(name) { return true }
+        reading.report(
+          .badName, cursor,
+          "lists '\(name)', but a pipe name has 1 to 128 characters without spaces")
+        return false
+      }
+    }
+  }
+}
+
 extension TopologyReading {
   /// Returns the members of a mapping of named items, such as `nodes` or `places`. The named items
   /// of a file share one namespace.

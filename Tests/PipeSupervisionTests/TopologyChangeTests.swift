@@ -222,6 +222,33 @@ struct TopologyLifecycleChangeTests {
     #expect(reason.contains("the disk is full; the stopped nodes stay stopped"))
   }
 
+  @Test(
+    "A renamed member starts after the names in the journals have changed, unless it was stopped",
+    arguments: [(false, 3, 4), (true, 3, 3), (false, 0, 2)])
+  func renamed(isHeld: Bool, recordedIncarnation: Int, incarnation: Int) {
+    var topology = running([Member("a"), Member("b")])
+    if isHeld { topology.say("a", .stopRequested) }
+    topology.log = []
+    topology.take(
+      .change(
+        .init(
+          members: [Member("n"), Member("b")], replaced: ["b"],
+          incarnations: ["n": recordedIncarnation],
+          formerNames: ["n": "a"], changesJournals: true)))
+    #expect(topology.log.last == "move instances")
+    topology.log = []
+    topology.take(.moved(.complete))
+    #expect(
+      topology.log.filter { $0.hasPrefix("spawn") }
+        == (isHeld ? ["spawn b"] : ["spawn n", "spawn b"])
+    )
+    #expect(topology.lifecycle["a"] == nil)
+    // The member `a` may have been restarted after the incarnations were read.
+    #expect(topology.lifecycle["n"]?.incarnation == incarnation)
+    #expect(topology.lifecycle["n"]?.state.isStoppedOnRequest == isHeld)
+    #expect(topology.lifecycle.answer(toChange: 1, starting: ["n", "b"]) == .done)
+  }
+
   @Test("A sender ends before its receiver, unless the receiver depends on the sender")
   func sendersFirst() {
     let pipeline = [

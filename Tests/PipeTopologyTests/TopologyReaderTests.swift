@@ -129,7 +129,7 @@ struct TopologyReaderTests {
           + "[missing-key]",
         "test.yaml:5:5: error: node 'door': unknown key 'machin'; valid keys are 'machine', "
           + "'constant', 'program', 'parameters', 'key', 'resident', 'final', 'keep', 'shards', "
-          + "'environment', 'working_directory', 'stop', 'logs', 'journal', 'restart', 'required', 'depends_on', 'durability', 'place', 'on_host_loss'. Did you mean 'machine'? [unknown-key]",
+          + "'environment', 'working_directory', 'stop', 'logs', 'journal', 'restart', 'required', 'depends_on', 'durability', 'place', 'on_host_loss', 'was'. Did you mean 'machine'? [unknown-key]",
         "test.yaml:6:21: error: node 'door': 'restart.max' must be an integer number of restarts "
           + "from 0 to 1000000, not -1 [bad-value]",
         "test.yaml:6:33: error: node 'door': 'restart.window' has no unit; write 60s, 60ms or 60m "

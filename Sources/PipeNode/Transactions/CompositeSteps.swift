@@ -81,9 +81,6 @@ package struct CompositeSteps: Sendable {
   package private(set) var nodesByName: [String: Node]
   private var waitingReports: [String: Queue<Report>]
   private let nodeNames: [String]
-  /// For each node, the last transaction that was issued before the node's current process began.
-  /// Only for nodes whose process began without knowledge of any transaction.
-  private var lastBeforeStart: [String: TransactionID] = [:]
 
   /// - Parameters:
   ///   - names: The nodes that report their steps.
@@ -97,12 +94,6 @@ package struct CompositeSteps: Sendable {
 
   package mutating func append(_ reported: Report, of node: String) {
     waitingReports[node]?.append(reported)
-  }
-
-  /// Notes that a new process of a node has joined, and knows of no transaction.
-  /// - Parameter last: The last transaction that was issued before the process joined.
-  package mutating func began(_ node: String, after last: TransactionID) {
-    lastBeforeStart[node] = last
   }
 
   /// Returns the number of a node's step reports that have not been processed yet.
@@ -203,7 +194,7 @@ package struct CompositeSteps: Sendable {
       case .step, .internal: break
       // The node has lost its records, including the records of its earlier transactions. It will
       // not report these transactions again, so they count as complete.
-      case .first: completeThrough = max(completeThrough, lastBeforeStart[name] ?? last)
+      case .first: completeThrough = max(completeThrough, reported.step.transaction ?? last)
       case .none:
         step.isEntry = false
         completeThrough = max(completeThrough, reported.step.transaction ?? .zero)

@@ -184,7 +184,6 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   }
 
   func changed(_ join: ParticipantJoin?, of participant: String) {
-    if join?.watermark == .zero { rules?.began(participant, after: coordinator.lastTransaction) }
     perform(
       join.map { coordinator.joined(participant, $0) } ?? coordinator.disconnected(participant))
   }
@@ -386,7 +385,10 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   }
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
-    if try rules?.accept(events, from: pipe) == true { return }
+    let isReport = try rules?.accept(events, from: pipe) {
+      coordinator.lastTransaction(beforeStartOf: $0)
+    }
+    if isReport == true { return }
     try pipes.accept(events, from: pipe)
   }
 

@@ -72,15 +72,26 @@ final class CoordinatorRules {
   }
 
   /// Handles the events that a pipe has delivered, if the pipe carries step reports.
+  /// - Parameter lastBeforeStart: Returns the last transaction that earlier processes of a node may
+  ///   have applied, if the first report of the node's present process arrives now.
   /// - Returns: Whether the pipe carries step reports.
-  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) -> Bool {
+  func accept(
+    _ events: ArrivedEvents, from pipe: InPipe, lastBeforeStart: (String) -> TransactionID
+  ) throws(FrameError) -> Bool {
     guard let node = ins.first(where: { $0.pipe === pipe })?.node else { return false }
     try events.forEach { bytes, sequence in
-      let event = Array(bytes)
+      var event = Array(bytes)
+      var step = StepReport(event)
+      if step?.entry == .first {
+        // The report may be processed much later, by another process of this coordinator, when the
+        // node has applied further transactions.
+        step?.transaction = lastBeforeStart(node)
+        event = []
+        step?.write(into: &event)
+      }
       let index = received.nextNumber()
       received.add(index, pipe.name, sequence, event: event)
       pipe.hold(sequence, of: pipe.state.stream)
-      let step = StepReport(event)
       if step == nil {
         log.warning("pipe '\(pipe.name)': event \(sequence) is not a step report, and is ignored")
       }
@@ -93,9 +104,6 @@ final class CoordinatorRules {
     }
     return true
   }
-
-  /// Notes that a new process of a node has joined, and knows of no transaction.
-  func began(_ node: String, after last: TransactionID) { steps.began(node, after: last) }
 
   /// Whether a report has arrived since the last search in which no step was ready.
   private var hasNewReports = false

@@ -138,6 +138,18 @@ extension CoordinatorStateMachine {
     return versions.keys.sorted()
   }
 
+  /// Returns the last transaction that earlier processes of a node may have applied, if the first
+  /// step report of the node's present process arrives now.
+  ///
+  /// The present process may still apply a transaction that waits for the node's answer: the process
+  /// joins before its first report arrives, but holds its answers back until the report is recorded.
+  package func lastTransaction(beforeStartOf node: String) -> TransactionID {
+    let awaited = transactionsByID.values.filter { $0.awaitsAnswer(of: node) }.map(\.id).min()
+    guard let awaited else { return lastTransaction }
+    let sequence = awaited.sequence - min(1, awaited.sequence)
+    return TransactionID(epoch: awaited.epoch, sequence: sequence)
+  }
+
   /// The connected participants and the undecided transactions, for display.
   package var explanation: CoordinatorExplanation {
     CoordinatorExplanation(

@@ -63,6 +63,20 @@ package struct TransactionStateMachine: Sendable {
     participants.first { $0 == node || InstanceName.node(of: $0) == node }
   }
 
+  /// Returns whether the outcome depends on an answer that has not arrived yet: the answer of a node,
+  /// or of an instance of the node.
+  func awaitsAnswer(of node: String) -> Bool {
+    let answered: Set<String>
+    switch phase {
+    case .collecting(let votes): answered = Set(votes.keys)
+    case .delivering(let results): answered = Set(results.keys)
+    case .recording, .committing: return false
+    }
+    return participants.contains {
+      InstanceName.node(of: $0) == node && !answered.contains($0)
+    }
+  }
+
   private init(id: TransactionID, participants: [String], phase: Phase) {
     self.id = id
     self.participants = participants

@@ -21,15 +21,20 @@ extension TopologyLifecycle {
     /// other members, so that they can still deliver their events. When all stopping members have
     /// ended, the instances of the shards are moved.
     package var shards: Set<String>
-    /// Whether the change moves instances or deletes states in journals. The journals are changed
+    /// The former names of renamed members, by their new names. A renamed member stays stopped if it
+    /// was stopped on request under its former name.
+    package var formerNames: [String: String]
+    /// Whether the change moves instances, changes names or deletes states in journals. The journals are changed
     /// when all stopping members have ended.
     package var changesJournals: Bool
 
     package init(
       members: [Member], replaced: Set<String>, incarnations: [String: Int] = [:],
-      seed: UInt64 = 0, shards: Set<String> = [], losesStates: Bool = false
+      seed: UInt64 = 0, shards: Set<String> = [], formerNames: [String: String] = [:],
+      changesJournals: Bool = false
     ) {
-      changesJournals = losesStates || !shards.isEmpty
+      self.formerNames = formerNames
+      self.changesJournals = changesJournals || !shards.isEmpty
       self.shards = shards
       self.members = members
       self.replacedMembers = replaced
@@ -153,8 +158,8 @@ extension TopologyLifecycle {
     case .incomplete(let reason):
       former.returningNodes = []
       problem =
-        "instances could not be moved: \(reason); the stopped nodes stay stopped; correct the problem, "
-        + "and complete the move with 'orchestrator down' and 'orchestrator up FILE'"
+        "the journals could not be changed: \(reason); the stopped nodes stay stopped; correct the "
+        + "problem, and complete the change with 'orchestrator down' and 'orchestrator up FILE'"
     }
     switchOver(
       to: Change(members: members, replaced: former.returningNodes, seed: change.seed), former,
@@ -174,6 +179,7 @@ extension TopologyLifecycle {
     members = change.members
     plan = StartPlan(members)
     let kept = Set(members.map(\.name))
+    let formerNodes = nodes
     nodes = nodes.filter { kept.contains($0.key) }
     blockers = blockers.filter { kept.contains($0.key) }
     pendingDependencies = pendingDependencies.filter { kept.contains($0.key) }
@@ -181,15 +187,23 @@ extension TopologyLifecycle {
     heldInputs = heldInputs.filter { kept.contains($0.key) }
     var seeds = SplitMix64(seed: change.seed)
     var starting: [String] = []
+    var held: [String] = []
     for member in members {
       let name = member.name
       if nodes[name] == nil {
+        let former = change.formerNames[name].flatMap { former in
+          formerNodes[former].map { (name: former, incarnation: $0.incarnation) }
+        }
+        // A node may have been restarted under its former name after the change was requested.
         nodes[name] = NodeLifecycle(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
-          incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
-          isEmbedded: member.carrier != nil,
-          isRemote: member.isRemote)
-        starting.append(name)
+          incarnation: max(change.incarnations[name] ?? 0, former?.incarnation ?? 0),
+          seed: seeds.next(), isEmbedded: member.carrier != nil, isRemote: member.isRemote)
+        if let former, !changing.runningNodes.contains(former.name) {
+          held.append(name)
+        } else {
+          starting.append(name)
+        }
       } else {
         nodes[name]?.applySettings(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
@@ -205,6 +219,7 @@ extension TopologyLifecycle {
     }
     hasReportedRunning = false
     actions.append(.switchedOver)
+    for name in held { pass(.stopRequested, to: name, at: now, into: &actions) }
     for name in starting { pass(.start, to: name, at: now, into: &actions) }
   }
 }

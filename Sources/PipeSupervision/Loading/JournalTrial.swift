@@ -48,7 +48,7 @@ package struct JournalTrial: Sendable {
     valueTimeLimit = plan.nodes.first?.supervision.timeouts.start ?? .seconds(10)
     for node in plan.nodes where !node.isRemote {
       // Without a journal, there is nothing to read: the node keeps no journal, or has not run yet.
-      guard let journal = node.information.journal, FileSystem.exists(journal) else { continue }
+      guard let journal = plan.recordedJournal(of: node) else { continue }
       if isStarted(node.name) {
         if !node.composites.isEmpty { coordinators.append((node.name, journal)) }
         if let task = Self.task(node, journal: journal, node.name) {
@@ -56,12 +56,16 @@ package struct JournalTrial: Sendable {
         }
       }
       for out in node.configuration.outs where out.steps == nil && isStarted(out.receiver) {
-        guard let receiver = plan[out.receiver],
-          let task = Self.task(
-            receiver, journal: journal, node.name,
-            pipe: .init(out.name, to: out.receiver, receiverJournal: receiver.information.journal))
-        else { continue }
-        add(task, of: receiver, in: plan)
+        guard let receiver = plan[out.receiver] else { continue }
+        for name in [out.name] + plan.nameChanges.formerNames(ofPipe: out.name) {
+          guard
+            let task = Self.task(
+              receiver, journal: journal, node.name,
+              pipe: .init(
+                name, to: out.receiver, receiverJournal: plan.recordedJournal(of: receiver)))
+          else { continue }
+          add(task, of: receiver, in: plan)
+        }
       }
     }
   }

@@ -7,6 +7,8 @@ struct PendingPlan {
   let number: UInt64
   let plan: LaunchPlan
   let change: TopologyChange
+  /// The changes of names in journals.
+  let renames: JournalRenames
   /// The moves of instances that the plan may need.
   let moves: ShardMoves
   /// The states that the plan loses.
@@ -45,15 +47,16 @@ struct PendingChange {
     lastNumber += 1
     if !isDryRun {
       shownPlan = PendingPlan(
-        number: lastNumber, plan: planned.plan, change: planned.change, moves: planned.moves,
+        number: lastNumber, plan: planned.plan, change: planned.change, renames: planned.renames,
+        moves: planned.moves,
         losses: planned.losses, pauseNode: planned.pauseNode)
     }
     return lastNumber
   }
 
-  /// The moves and the losses of the requested plan.
-  var journalChanges: (moves: ShardMoves, losses: AcceptedLosses)? {
-    requestedPlan.map { ($0.moves, $0.losses) }
+  /// The renames, the moves and the losses of the requested plan.
+  var journalChanges: (renames: JournalRenames, moves: ShardMoves, losses: AcceptedLosses)? {
+    requestedPlan.map { ($0.renames, $0.moves, $0.losses) }
   }
 
   /// Returns the plan that a client requests to apply.

@@ -144,7 +144,31 @@ extension ConflictClassPlan {
 
   /// Returns the name of the pipe for the step reports of a node. The name contains spaces, so it
   /// differs from the names of all pipes in the topology file.
-  fileprivate func pipe(ofStepsOf node: String) -> String { "steps of \(node) to \(name)" }
+  fileprivate func pipe(ofStepsOf node: String) -> String { Self.pipe(ofStepsOf: node, to: name) }
+
+  fileprivate static func pipe(ofStepsOf node: String, to coordinator: String) -> String {
+    "steps of \(node) to \(coordinator)"
+  }
+}
+
+extension NameChanges {
+  /// Returns the changes, with the pipes on which the nodes report their steps to coordinators.
+  func addingStepReports(of nodes: [LaunchPlan.Node]) -> NameChanges {
+    var changes = self
+    guard !members.isEmpty else { return changes }
+    for node in nodes {
+      for out in node.configuration.outs where out.steps != nil {
+        for sender in [node.name] + formerNames(of: node.name) {
+          for receiver in [out.receiver] + formerNames(of: out.receiver) {
+            let former = ConflictClassPlan.pipe(ofStepsOf: sender, to: receiver)
+            guard former != out.name else { continue }
+            changes.pipes[former] = .init(out.name, from: node.name, to: out.receiver)
+          }
+        }
+      }
+    }
+    return changes
+  }
 }
 
 extension NodeConfiguration.Out {

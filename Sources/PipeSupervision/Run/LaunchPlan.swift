@@ -54,6 +54,8 @@ package struct LaunchPlan {
   let controlEndpoint: String
   package internal(set) var nodes: [Node]
   let pipes: [PipeInformation]
+  /// The names that the file changes, including the names of the pipes for step reports.
+  package let nameChanges: NameChanges
   /// The retention of logs that belong to no node.
   package let logs: LogRetention
   /// The placement of the processes; `nil` if all processes run on one host.
@@ -87,6 +89,7 @@ package struct LaunchPlan {
     _ loaded: LoadedTopology, directories: RuntimeDirectories, job: SlurmJob? = nil,
     at place: (address: String, keys: AgentKeys)? = nil
   ) throws {
+    let fileTopology = loaded.topology
     let loaded = loaded.topologyWithShards
     let topology = loaded.topology
     self.topology = topology.name
@@ -114,6 +117,7 @@ package struct LaunchPlan {
       nodes.append(try Node(monitor, of: loaded, in: directories))
     }
     self.nodes = Self.withReceivers(nodes)
+    nameChanges = fileTopology.nameChanges.addingStepReports(of: nodes)
     pipes = loaded.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
     }
@@ -243,6 +247,17 @@ package struct LaunchPlan {
     inheritedEnvironment.merging(node.environment) { _, own in own }
   }
 
+  /// Returns the path of a node's journal, which may still have a former name of the node; `nil` if
+  /// there is no journal.
+  func recordedJournal(of node: Node) -> String? {
+    guard let path = node.information.journal else { return nil }
+    let directory = FileSystem.parentDirectory(of: path)
+    let former = nameChanges.formerNames(of: node.name).map {
+      RuntimeDirectories.journal(of: $0, in: directory)
+    }
+    return ([path] + former).first(where: FileSystem.exists)
+  }
+
   /// Returns a journal that the process of a node writes: its own journal, or the journal of an
   /// embedded coordinator.
   func journalOfProcess(_ name: String) -> String? {
@@ -326,7 +341,10 @@ extension LaunchPlan {
   ) -> String? {
     for coordinator in nodes {
       for composite in coordinator.composites {
-        let process = next.process(of: composite.name)
+        let name = next.nameChanges.members[composite.name] ?? composite.name
+        let process = next.process(of: name)
+        // A renamed coordinator keeps its journal.
+        guard next.nameChanges.members[coordinator.name] != process else { continue }
         let left = pipesLosingEvents(of: composite, at: coordinator, movingTo: next[process])
         guard let (sender, pipe) = left.first(where: { waiting($0.sender, $0.pipe) > 0 }) else {
           continue

@@ -170,6 +170,15 @@ package struct Incarnations: Sendable {
     self.counts = counts
   }
 
+  /// Returns the incarnations after a change of names. A renamed node continues to count.
+  func counts(after changes: NameChanges) -> [String: Int] {
+    var next = counts
+    for (former, name) in changes.members {
+      if let count = counts[former] { next[name] = max(count, next[name] ?? 0) }
+    }
+    return next
+  }
+
   /// Stores incarnations durably. Call this before you start the processes with these incarnations.
   /// - Parameter starts: For each node that is about to start, the incarnation of the new process.
   package mutating func record(_ starts: [String: Int]) throws {

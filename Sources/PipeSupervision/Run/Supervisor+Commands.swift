@@ -98,8 +98,10 @@ extension Supervisor {
 
   private func checkMayChange(for requester: Requester) -> Bool {
     let obstacle =
-      isUpgrading
-      ? TopologyLifecycle.changeInProgress : lifecycle.changeBlocker(of: plan.topology)
+      isRenameInterrupted
+      ? RenameRefusal.incomplete.description
+      : isUpgrading
+        ? TopologyLifecycle.changeInProgress : lifecycle.changeBlocker(of: plan.topology)
     guard let obstacle else { return true }
     refuse(obstacle, to: requester)
     return false
@@ -265,13 +267,15 @@ extension Supervisor {
     }
     let next = try plan.replanned(for: loaded, directories: directories)
     try next.raiseOpenFileLimit()
-    let obstacle = deploymentBlocker(to: next) ?? coordinatorBlocker(to: next)
+    let renames = try JournalRenames(next, in: directories)
     let accepted = request.acceptedLosses ?? []
     if let unknown = accepted.first(where: { !next.hasNodeOrPipe($0) }) {
       return refuse("--accept-loss: there is no node or pipe '\(unknown)'", to: requester)
     }
+    let obstacle = deploymentBlocker(to: next) ?? coordinatorBlocker(to: next)
     var planned = PendingPlan(
-      number: 0, plan: next, change: difference(to: next), moves: ShardMoves(loaded, next),
+      number: 0, plan: next, change: difference(to: next), renames: renames,
+      moves: ShardMoves(loaded, next),
       losses: AcceptedLosses([], in: JournalTrial.Report(), of: next))
     if let name = request.pauseNode {
       let node = next.processes(of: [name]).last ?? name
@@ -321,8 +325,29 @@ extension Supervisor {
       .planned(
         PlannedChange(
           number: number, change: step.change, warnings: warnings, reasonNotApplicable: obstacle,
-          failures: lost.isEmpty ? nil : Array(lost.prefix(PlannedChange.failureLimit)))),
+          failures: lost.isEmpty ? nil : Array(lost.prefix(PlannedChange.failureLimit)),
+          renames: step.renames.areNeeded ? step.renames.changes : nil,
+          unfinished: unfinishedWork(ofNodesMissingIn: step.plan))),
       to: requester)
+  }
+
+  /// Returns the removed nodes whose journals have unfinished work; `nil` if there are none.
+  private func unfinishedWork(
+    ofNodesMissingIn next: LaunchPlan
+  ) -> [PlannedChange.UnfinishedWork]? {
+    let counts = next.shardCounts
+    let removed = plan.nodes.filter { node in
+      next[node.name] == nil && next.nameChanges.members[node.name] == nil
+        && node.information.shard.map { counts[$0.node] == nil } != false
+    }
+    let unfinished = removed.compactMap { node -> PlannedChange.UnfinishedWork? in
+      guard let path = node.information.journal,
+        let work = try? JournalReader(path, node: node.name).snapshot(limit: 0).pending.parts,
+        !work.isEmpty
+      else { return nil }
+      return .init(node.name, work)
+    }
+    return unfinished.isEmpty ? nil : unfinished
   }
 
   private static func obstacle(_ count: Int, first: MigrationFailure) -> String {
@@ -384,9 +409,17 @@ extension Supervisor {
         .init(
           members: step.plan.nodes.map(\.supervision),
           replaced: step.change.replacedNodes.subtracting(upgraded),
-          incarnations: incarnations.counts, seed: .random(in: .min ... .max),
-          shards: changedShards(in: step.plan), losesStates: !step.losses.isEmpty)))
+          incarnations: incarnations.counts(after: step.plan.nameChanges),
+          seed: .random(in: .min ... .max), shards: changedShards(in: step.plan),
+          formerNames: formerNames(in: step.plan),
+          changesJournals: !step.losses.isEmpty || step.renames.mayBecomeNeeded)))
     wait(for: requester) { [unowned self] _ in upgrades?.answer }
+  }
+
+  /// Returns the present name of each process that another plan renames, by its new name.
+  private func formerNames(in next: LaunchPlan) -> [String: String] {
+    let changed = next.nameChanges.members.filter { plan[$0.key] != nil && plan[$0.value] == nil }
+    return Dictionary(changed.map { ($0.value, $0.key) }) { first, _ in first }
   }
 
   /// Returns the present processes of the nodes that have another number of shards in `next`.
@@ -399,7 +432,7 @@ extension Supervisor {
   /// Deletes the states whose loss was accepted, and moves the instances of the nodes whose number
   /// of shards changes. Other nodes continue to run.
   func moveInstances() {
-    guard let (moves, losses) = pendingChange.journalChanges else {
+    guard let (renames, moves, losses) = pendingChange.journalChanges else {
       if !changeUpgradedJournals() { handle(.moved(.complete)) }
       return
     }
@@ -409,12 +442,18 @@ extension Supervisor {
       var notes: [String] = []
       var outcome = TopologyLifecycle.MoveOutcome.complete
       do {
-        try losses.run { notes.append($0) }
+        try renames.run {
+          notes.append($0)
+        } afterwards: {
+          try losses.run { notes.append($0) }
+        }
         try moves.run { notes.append($0) }
       } catch {
         // The instances of one node may have been moved before the move for another node was
         // refused.
-        let isUnchanged = notes.isEmpty && (error is ShardMoveError || error is ShardPlaceError)
+        let isUnchanged =
+          error is RenameRefusal
+          || notes.isEmpty && (error is ShardMoveError || error is ShardPlaceError)
         outcome = isUnchanged ? .refused("\(error)") : .incomplete("\(error)")
       }
       handle.post { [notes, outcome] in owner.value.finishMove(notes, outcome) }
@@ -424,6 +463,7 @@ extension Supervisor {
   private func finishMove(_ notes: [String], _ outcome: TopologyLifecycle.MoveOutcome) {
     for note in notes { reporter.report(.moved(note)) }
     if outcome != .complete { _ = pendingChange.takeRequestedPlan() }
+    if case .incomplete = outcome { isRenameInterrupted = RenameRecord.exists(in: directories) }
     handle(.moved(outcome))
   }
 }

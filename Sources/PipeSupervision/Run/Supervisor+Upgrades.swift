@@ -229,7 +229,7 @@ extension Supervisor {
       .change(
         .init(
           members: plan.nodes.map(\.supervision), replaced: [name], seed: seed,
-          losesStates: true)))
+          changesJournals: true)))
   }
 
   /// Copies or restores the journals of the node that is being upgraded, while the node is stopped.

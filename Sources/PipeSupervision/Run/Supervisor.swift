@@ -103,6 +103,8 @@ package final class Supervisor {
   private let logs: NodeLogs
   let stateWatcher: StateWatcher
   private let signals: SignalDescriptor
+  /// Whether a rename is incomplete and could not be undone. While it is, no node is started.
+  var isRenameInterrupted = false
   /// The error that prevented the last starts from being recorded. While there is an error, no node
   /// is started.
   private var incarnationError: (any Error)?
@@ -131,6 +133,7 @@ package final class Supervisor {
     leases = Leases(
       term: (plan.leaseTerm ?? .zero).clampedNanoseconds, at: BootClock.nanoseconds)
     incarnations = try Incarnations(in: directories)
+    try incarnations.record(incarnations.counts(after: plan.nameChanges))
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
       survivors: options.survivors, held: options.heldNodes, seed: .random(in: .min ... .max))
@@ -173,9 +176,11 @@ package final class Supervisor {
     if lifecycle.state.isFinished {
       do {
         try UpgradeRecord.rollBack(in: directories)
+        try RenameRecord.rollBack(in: directories)
         PinnedPrograms.removeAll(in: directories)
       } catch {
-        reporter.warning("the interrupted upgrade of a node cannot be undone yet: \(error)")
+        reporter.warning(
+          "the interrupted upgrade or rename of a node cannot be undone yet: \(error)")
       }
     }
     return outcome ?? .stopped
@@ -286,6 +291,9 @@ package final class Supervisor {
 
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan[name] else { return .spawnFailed(reason: "no such node") }
+    if isRenameInterrupted {
+      return .spawnFailed(reason: RenameRefusal.incomplete.description)
+    }
     if let incarnationError {
       return .spawnFailed(
         reason: "cannot record the start: \(incarnationError)",

@@ -113,9 +113,25 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   /// The states and events that the new programs cannot read, at most ``failureLimit``; `nil` if
   /// there are none.
   package var failures: [MigrationFailure]?
+  /// The names that change in the journals; `nil` if none do.
+  package var renames: NameChanges?
+  /// The removed nodes whose journals have unfinished work; `nil` if there are none.
+  package var unfinished: [UnfinishedWork]?
+
+  /// The unfinished work in the journal of a node that the file no longer contains.
+  package struct UnfinishedWork: Codable, Hashable, Sendable {
+    package var node: String
+    /// The work in words, such as `2 events in the outbox`.
+    package var work: [String]
+
+    package init(_ node: String, _ work: [String]) {
+      self.node = node
+      self.work = work
+    }
+  }
 
   private enum CodingKeys: String, CodingKey {
-    case number, change, warnings, failures
+    case number, change, warnings, failures, renames, unfinished
     case reasonNotApplicable = "obstacle"
   }
 
@@ -125,8 +141,11 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   package init(
     number: UInt64, change: TopologyChange, warnings: [Diagnostic],
     reasonNotApplicable: String? = nil,
-    failures: [MigrationFailure]? = nil
+    failures: [MigrationFailure]? = nil, renames: NameChanges? = nil,
+    unfinished: [UnfinishedWork]? = nil
   ) {
+    self.renames = renames
+    self.unfinished = unfinished
     self.failures = failures
     self.number = number
     self.change = change

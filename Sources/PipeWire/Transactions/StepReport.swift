@@ -18,7 +18,8 @@ package struct StepReport: Hashable, Sendable {
   package var entry: Entry
   /// The transaction that caused the state; `nil` if no transaction of the receiving coordinator
   /// caused the state. For a restarted node, the last transaction of this coordinator in which the
-  /// node took part.
+  /// node took part. For the entry `first`, the coordinator adds the last transaction that earlier
+  /// processes of the node may have applied.
   package var transaction: TransactionID?
   /// The state as JSON; `nil` if it cannot be reported.
   package var state: [UInt8]?

@@ -257,6 +257,8 @@ struct TopologyRun {
         "the upgrade of node '\(node)' was interrupted; the node runs its former program, and "
           + "'orchestrator apply' upgrades it again")
     }
+    try RenameRecord.rollBack(in: lock.directories)
+    try JournalRenames(plan, in: lock.directories).run { reporter.report(.moved($0)) }
     while let former = try topologyAfterMoves(loaded, plan, reporter) {
       loaded = former
       plan = try plan.replanned(for: former, directories: lock.directories)

@@ -15,9 +15,12 @@ struct Apply: Verb {
       + "program, its journal is restored, the former program is started, and 'apply' ends. The "
       + "plan is printed first. If the file has errors, or if the programs cannot read the states "
       + "and events in the journals (see docs/MIGRATIONS.md), nothing is changed. A manually "
-      + "stopped node stays stopped. A failed node is started again if its definition has "
-      + "changed. With -o json, one object contains the plan and the outcome; with -o jsonl, the "
-      + "plan is a separate line, written before the changes are applied.",
+      + "stopped node stays stopped. For nodes, pipes and composites with former names ('was'), "
+      + "the names in the journals are changed. If a removed node has unfinished work, 'apply' "
+      + "asks at a terminal before it continues; in a script, it does not ask. A failed node is "
+      + "started again if its definition has changed. With -o json, one object contains the plan "
+      + "and the outcome; with -o jsonl, the plan is a separate line, written before the changes "
+      + "are applied.",
     options: [
       .topology, .deployment,
       Option(
@@ -31,6 +34,9 @@ struct Apply: Verb {
       Option(
         "pause-after", value: .text("NODE"),
         "Upgrades the programs of nodes up to this one; the next 'apply' upgrades the others"),
+      Option(
+        "yes", "y",
+        "Does not ask for confirmation before it removes nodes whose journals have unfinished work"),
       Option(
         "timeout", value: .duration,
         "Maximum time to wait until the changes are applied. Default: 60s"),
@@ -67,11 +73,12 @@ struct Apply: Verb {
     } catch let errors as TopologyErrors {
       throw TopologyErrors(errors.diagnostics.map { $0.withPath(givenPath, for: request.file) })
     }
+    let unfinished = planned.unfinished ?? []
     let report = ChangeReport(
       topology: client.topology, change: planned.change,
       warnings: planned.warnings.map { $0.withPath(givenPath, for: request.file) },
-      failures: planned.failures ?? [], isDryRun: isDryRun, format: arguments.format,
-      console: console)
+      failures: planned.failures ?? [], renames: planned.renames ?? NameChanges(),
+      unfinished: unfinished, isDryRun: isDryRun, format: arguments.format, console: console)
     try report.printPlan()
     guard !isDryRun, planned.reasonNotApplicable == nil else {
       guard let obstacle = planned.reasonNotApplicable else {
@@ -79,6 +86,13 @@ struct Apply: Verb {
         return .success
       }
       let error = TopologyClientError.failed(obstacle)
+      try report.printOutcome(.failed, error)
+      throw error
+    }
+    if !unfinished.isEmpty, console.canPrompt, !arguments.contains(option: "yes"),
+      try !console.confirm("Remove these nodes with their unfinished work?")
+    {
+      let error = TopologyClientError.failed("cancelled: nothing was changed")
       try report.printOutcome(.failed, error)
       throw error
     }
@@ -141,6 +155,10 @@ struct ChangeReport {
   let warnings: [Diagnostic]
   /// The stored states and events that the new programs cannot read.
   let failures: [MigrationFailure]
+  /// The names that change in the journals.
+  let renames: NameChanges
+  /// The removed nodes whose journals have unfinished work.
+  let unfinished: [PlannedChange.UnfinishedWork]
   let isDryRun: Bool
   let format: OutputFormat
   let console: Console
@@ -149,10 +167,18 @@ struct ChangeReport {
   /// contains the plan.
   func printPlan() throws {
     for warning in warnings { console.diagnostic(warning) }
+    for item in unfinished {
+      console.warning(
+        "node '\(item.node)' is not in the file any more, and its journal has unfinished work: "
+          + "\(item.work.joined(separator: ", ")); if the node has a new name, add 'was: "
+          + "[\(item.node)]' to the node; otherwise the journal stays, and continues if a later file "
+          + "contains the node again")
+    }
     switch format {
     case .text:
       try console.print("\(topology): \(change.summary)")
       for line in change.entryLines { try console.print(line) }
+      for line in renames.lines { try console.print(line) }
       for failure in failures { try console.print(failure.text) }
     case .jsonl: try console.print(JSONValue.object(plan))
     case .json: return
@@ -180,6 +206,11 @@ struct ChangeReport {
       "topology": .string(topology), "dryRun": .bool(isDryRun),
       "plan": .array(change.entries.map(\.record)),
       "warnings": .array(warnings.map(\.record)), "failures": .array(failures.map(\.record)),
+      "renames": .object(
+        renames.members.merging(renames.pipes.mapValues(\.name)) { first, _ in first }
+          .mapValues { .string($0) }),
+      "unfinished": .array(
+        unfinished.map { ["node": .string($0.node), "work": .texts($0.work)] }),
     ]
   }
 }

@@ -1,3 +1,4 @@
+import PipeClient
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
@@ -29,6 +30,46 @@ struct ActingCompositeTests {
       PipeSpecification(sender: "pair", source: source, receiver: "counter", name: "meetings")
     ]
     return topology
+  }
+
+  @Test(
+    "The first synchronized event sends one event, even if a node's first report arrives late",
+    arguments: 0..<3)
+  func lateFirstReport(run: Int) async throws {
+    let yaml = """
+      topology: ward
+      program: TestNodes
+      nodes:
+        sink: { machine: Sink }
+        left: { machine: Party }
+        right: { machine: Party }
+        third: { machine: Party }
+      composites:
+        pair: { components: [left, right], synchronize: [meet] }
+      pipes:
+        - { from: sink, when: counting, to: pair, send: meet }
+        - { from: pair, when: { left: willing, right: willing }, to: third, send: step }
+      timeouts: { start: 60s, heartbeat: 60s, stop: 60s }
+      """
+    try await CommandLineTool.launching { tool in
+      var tool = tool
+      // The coordinator asks `right` for the event before it receives the first report of `right`,
+      // and receives the reports of the event separately.
+      tool.environment["PIPERUNTIME_FAILPOINTS"] =
+        "right:open.after=delay:600ms@1/1,right:step.recorded=delay:400ms@1/1"
+      let topology = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
+      try await topology.up()
+      // The initial state of the composite and the first event.
+      try await topology.await("the coordinator has processed all reports", within: .seconds(60)) {
+        let reports = $0[node: "pair"]?.status?.ins.filter { $0.name.hasPrefix("steps of ") } ?? []
+        return reports.count == 2 && reports.allSatisfy { $0.events == 2 && $0.waiting == 0 }
+      }
+      let directory = try await topology.await("all events have arrived", within: .seconds(60)) {
+        guard let sent = $0[node: "pair"]?.status?.outs.first?.events else { return false }
+        return sent >= 2 && $0[node: "third"]?.status?.version == sent
+      }
+      #expect(directory[node: "pair"]?.status?.outs.map(\.events) == [2])
+    }
   }
 
   @Test(

@@ -24,13 +24,16 @@ struct ApplyOutputTests {
       #expect(
         try await record(ward.apply("--dry-run", "-o", "json")) == [
           "topology": "ward", "dryRun": true, "plan": plan, "warnings": [], "failures": [],
-          "outcome": "planned", "error": .null,
+          "renames": [:], "unfinished": [], "outcome": "planned", "error": .null,
         ])
       let lines = try await ward.apply("-o", "jsonl").output.split(separator: "\n")
         .map { try JSONValue(parsing: $0.utf8) }
       #expect(
         lines == [
-          ["topology": "ward", "dryRun": false, "plan": plan, "warnings": [], "failures": []],
+          [
+            "topology": "ward", "dryRun": false, "plan": plan, "warnings": [], "failures": [],
+            "renames": [:], "unfinished": [],
+          ],
           ["topology": "ward", "outcome": "applied", "error": .null],
         ])
       let again = try await record(ward.apply("-o", "json"))

@@ -73,9 +73,9 @@ struct CompositeStepsTests {
   @Test("A composite waits for a step that a restarted node takes after joining")
   func joined() {
     var steps = CompositeSteps(of: ["a", "b"])
-    steps.began("b", after: TransactionID(epoch: 1, sequence: 6))
+    let before = TransactionID(epoch: 1, sequence: 6)
     steps.append(Self.reported("met", meeting), of: "a")
-    steps.append(Self.reported("start", entry: .first), of: "b")
+    steps.append(Self.reported("start", before, entry: .first), of: "b")
     #expect(next(&steps)?.reported.keys.sorted() == ["b"])
     #expect(next(&steps) == nil)
     steps.append(Self.reported("met", meeting), of: "b")

@@ -65,6 +65,26 @@ struct CoordinatorJoinTests {
     }
   }
 
+  @Test(
+    "A node that joins repeatedly before its first report may still take the event that it is asked for"
+  )
+  func beforeFirstReport() {
+    var (coordinator, _) = Self.asked()
+    let last = coordinator.lastTransaction(beforeStartOf: "b")
+    #expect(last == TransactionID(epoch: 1, sequence: 0))
+    let event = TransactionID(epoch: 1, sequence: 1)
+    let move = ParticipantMove(version: 1, state: [])
+    for _ in 0..<2 {
+      _ = coordinator.joined("b", ParticipantJoin(watermark: .zero, prepared: [], history: nil))
+      #expect(coordinator.lastTransaction(beforeStartOf: "b") == last)
+      #expect(coordinator.lastTransaction(beforeStartOf: "c") == event)
+    }
+    // The answer of `b` comes from a process whose first report had arrived before.
+    _ = coordinator.received(.yes(event, move), from: "b")
+    #expect(coordinator.lastTransaction(beforeStartOf: "b") == event)
+    #expect(coordinator.lastTransaction(beforeStartOf: "a") == last)
+  }
+
   @Test("A coordinator does not wait for a participant that has joined and left")
   func gone() {
     var (coordinator, _) = Self.asked()

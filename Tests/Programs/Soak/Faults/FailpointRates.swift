@@ -43,7 +43,9 @@ package enum FailpointRates {
     // when it starts or stops.
     case .deadLetterAfter, .startAfter, .drainBefore, .shardsRouted, .shardCopied, .shardTrimmed,
       .shardRemoved, .programCopied, .upgradeRecorded, .upgradeCopied, .upgradeSwitched,
-      .upgradeReady, .upgradeRestored, .backupPaused, .backupTaken, .backupWritten:
+      .upgradeReady, .upgradeRestored, .backupPaused, .backupTaken, .backupWritten,
+      .renameRecorded, .renameCopied, .renameWritten, .renameMoved, .renameCommitted,
+      .renameRestored:
       120_000
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .commitReceived,
       .stepRecorded, .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore,
