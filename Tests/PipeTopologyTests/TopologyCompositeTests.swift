@@ -328,7 +328,7 @@ struct TopologyCompositeTests {
     #expect(
       first.hasPrefix(
         "test.yaml:6:8: warning: node 'odd' accepts 'open' through composite 'a' or 'b': an effect "
-          + "that gives 'open' ends the node"), "\(found)")
+          + "that sends 'open' ends the node"), "\(found)")
     #expect(first.hasSuffix("[ambiguous-event]"), "\(found)")
     let once = "a: { components: [door, odd], synchronize: [open] }"
     #expect(Described.problems(Described.withLift(composites: once)).found == [])
