@@ -29,7 +29,7 @@ struct AmbiguousEffectTests {
       #expect(
         result.error.contains(
           "warning: node 'guest' accepts '\(event)' through composite 'seat1' or 'seat2': an effect "
-            + "that gives '\(event)' ends the node"), "\(result)")
+            + "that sends '\(event)' ends the node"), "\(result)")
     }
     #expect(result.error.split(separator: "\n").count == 2, "\(result)")
     let example = try tool.start(["check", "topologies/philosophers.yaml"], in: nil)
