@@ -86,7 +86,7 @@ struct JournalSpaceTests {
     let one = try await tool.run("journal", "--size", "gate", "-o", "jsonl", code: 0)
     #expect(one.output.split(separator: "\n").count == 1)
     let volatile = try await tool.run("journal", "--size", "sign", code: 1)
-    #expect(volatile.error.contains("node 'sign' keeps no journal"), "\(volatile)")
+    #expect(volatile.error.contains("node 'sign' has no journal"), "\(volatile)")
     let typo = try await tool.run("journal", "--size", "gaet", code: 2)
     #expect(typo.error.contains("Did you mean 'gate'?"), "\(typo)")
   }
