@@ -116,7 +116,13 @@ struct UpgradesSection {
     var process = try OrchestratorCommand(directory: directory).spawn(["apply", topology.file])
     // The orchestrator answers no requests while it copies the program, so its directory does not
     // show the end of the process in time.
-    while kill(pid, 0) == 0 { usleep(100) }
+    let deadline = ContinuousClock.now + TopologyRun.deadline
+    while kill(pid, 0) == 0 {
+      guard ContinuousClock.now < deadline else {
+        throw HarnessError("'apply' did not end the former process of the node")
+      }
+      usleep(100)
+    }
     let start = Clock.nanoseconds
     let incarnation = former.incarnation
     try topology.wait(until: "the node runs again") { directory in
